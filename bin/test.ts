@@ -1,0 +1,74 @@
+/*
+ * Runs the test suite and ends, whatever happens, with one plain line: `N passed, N failed`.
+ *
+ *   npm test                              everything this machine can serve
+ *   npm test -- tests/replay              one folder; also a file or a glob
+ *   npm test -- --files=history --tests="title"    the usual Japa filters
+ *
+ * The exit code is 1 when a test, a hook, an import or the runner itself failed.
+ */
+import { globSync, statSync, writeSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { assert } from '@japa/assert'
+import { expectTypeOf } from '@japa/expect-type'
+import { fileSystem } from '@japa/file-system'
+import { configure, processCLIArgs, run } from '@japa/runner'
+import type { PluginFn } from '@japa/runner/types'
+
+const ROOT = join(import.meta.dirname, '..')
+const EVERYTHING = 'tests/**/*.spec.ts'
+
+/** How long an idle process may live on after the last test before the leak is reported. */
+const LEAK_GRACE_MS = 15_000
+
+const [paths, flags] = splitArguments(process.argv.slice(2))
+let counts = () => ({ passed: 0, failed: 0 })
+let finished = false
+
+process.on('exit', (code) => {
+  const { passed, failed } = counts()
+  const broken = !finished || failed > 0 || code !== 0
+  if (broken) process.exitCode = 1
+  writeSync(1, `\n${passed} passed, ${broken ? Math.max(1, failed) : failed} failed\n`)
+})
+
+processCLIArgs(flags)
+configure({
+  cwd: ROOT,
+  timeout: 10_000,
+  files: () => specFiles(paths).map((file) => pathToFileURL(file)),
+  plugins: [assert(), fileSystem({ autoClean: true }), expectTypeOf(), counting()],
+})
+
+await run()
+finished = true
+setTimeout(reportLeak, LEAK_GRACE_MS).unref()
+
+/** Bare arguments name spec files, folders or globs; everything else goes to Japa. */
+function splitArguments(args: string[]): [string[], string[]] {
+  return [args.filter((arg) => !arg.startsWith('-')), args.filter((arg) => arg.startsWith('-'))]
+}
+
+function specFiles(wanted: string[]): string[] {
+  const found = (wanted.length ? wanted : [EVERYTHING]).flatMap((path) => {
+    const isFolder = statSync(resolve(ROOT, path), { throwIfNoEntry: false })?.isDirectory()
+    const files = globSync(isFolder ? `${path}/**/*.spec.ts` : path, { cwd: ROOT })
+    if (wanted.length && files.length === 0) throw new Error(`No spec file matches "${path}"`)
+    return files
+  })
+  return [...new Set(found)].sort().map((file) => resolve(ROOT, file))
+}
+
+/** Keeps the runner within reach of the exit handler. */
+function counting(): PluginFn {
+  return ({ runner }) => {
+    counts = () => runner.getSummary().aggregates
+  }
+}
+
+/** Reached only when something still keeps the event loop alive: a pool, a socket, a timer. */
+function reportLeak() {
+  console.error(`The tests left handles open: ${process.getActiveResourcesInfo().join(', ')}`)
+  process.exit(1)
+}
