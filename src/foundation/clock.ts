@@ -1,0 +1,40 @@
+/*
+ * Time. The only place that reads the system clock or sets a timer; everything the engine decides by
+ * time asks a `Clock`, everything it does later asks `Timers`, so that a test or a simulation owns both.
+ */
+
+/** Epoch milliseconds. */
+export type Clock = () => number
+
+/** Stops what a timer would have done; calling it twice is harmless. */
+export type Cancel = () => void
+
+export interface Timers {
+  /** Runs `fn` once after `ms`. The timer never keeps the process alive. */
+  after(ms: number, fn: () => void): Cancel
+  /** Runs `fn` every `ms` until cancelled. The timer never keeps the process alive. */
+  every(ms: number, fn: () => void): Cancel
+}
+
+/** setTimeout fires at once for a delay it cannot hold; longer waits are cut to this. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
+
+export const systemClock: Clock = () => Date.now()
+
+export const systemTimers: Timers = {
+  after(ms, fn) {
+    const timer = setTimeout(fn, Math.min(Math.max(0, ms), LONGEST_TIMEOUT_MS))
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+  every(ms, fn) {
+    const timer = setInterval(fn, Math.min(Math.max(1, ms), LONGEST_TIMEOUT_MS))
+    timer.unref()
+    return () => clearInterval(timer)
+  },
+}
+
+/** A promise that resolves after `ms` on these timers. */
+export function sleepOn(timers: Timers, ms: number): Promise<void> {
+  return new Promise((resolve) => void timers.after(ms, resolve))
+}

@@ -1,0 +1,60 @@
+/*
+ * Derived ids and tokens, and their inverses. Everything the protocol may repeat is named here from
+ * what it belongs to, so repeating it finds what the first time made (invariant 6).
+ */
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+
+/** A fresh random id. */
+export const randomId = (): string => randomUUID()
+
+/** A short random tag that tells two boots of one process name apart. */
+export const bootNonce = (): string => randomBytes(4).toString('hex')
+
+/** Longest id, name, tag or token a store keeps, in bytes of UTF-8. */
+export const MAX_KEY_BYTES = 255
+
+export const stepIdOf = (runId: string, seq: number): string => `${runId}:${seq}`
+
+export const childIdOf = (runId: string, seq: number): string => `${runId}.child.${seq}`
+
+/** The run id and link number of a continuation; link 0 is the run that was started. */
+export function linkOf(runId: string): { origin: string; link: number } {
+  const match = /^(.*)~(\d+)$/s.exec(runId)
+  return match ? { origin: match[1], link: Number(match[2]) } : { origin: runId, link: 0 }
+}
+
+/** `r` → `r~1` → `r~2`: the id of the execution that follows a continue-as-new. */
+export function nextLinkId(runId: string): string {
+  const { origin, link } = linkOf(runId)
+  return `${origin}~${link + 1}`
+}
+
+export const retryIdOf = (runId: string): string => `${runId}~retry~${randomUUID()}`
+
+/** The run whose retry this is, or undefined. */
+export const retriedIdOf = (runId: string): string | undefined =>
+  /^(.+)~retry~[^~]+$/s.exec(runId)?.[1]
+
+/** The parent of a child id that the engine derived; undefined for ids chosen by callers. */
+export const parentRunIdOf = (runId: string): string | undefined =>
+  /^(.+)\.(?:child\.\d+|all\.\d+(?:\.w\d+)?\.\d+)(?:~\d+)?$/s.exec(runId)?.[1]
+
+export const signalName = (token: string): string => `signal:${token}`
+export const timeoutName = (token: string): string => `timeout:${token}`
+export const childToken = (childRunId: string): string => `child:${childRunId}`
+export const undoName = (step: string): string => `compensate:${step}`
+export const eventKeyName = (key: string): string => `event:${key}`
+
+/**
+ * A token that fits the store: itself, or a readable prefix and a SHA-256 when `signal:<token>` would
+ * exceed 255 bytes. Both sides of a signal pass through here.
+ */
+export function storableToken(token: string): string {
+  if (Buffer.byteLength(signalName(token)) <= MAX_KEY_BYTES) return token
+  const digest = createHash('sha256').update(token).digest('hex')
+  let prefix = token.slice(0, 120)
+  while (Buffer.byteLength(prefix) > 160) prefix = prefix.slice(0, -8)
+  // Never cut a surrogate pair in half: the rest would not survive UTF-8.
+  if (/[\uD800-\uDBFF]$/.test(prefix)) prefix = prefix.slice(0, -1)
+  return `${prefix}#sha256:${digest}`
+}

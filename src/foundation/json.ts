@@ -1,0 +1,75 @@
+/*
+ * JSON: the one meaning of "payload". Everything that becomes durable passes through here once; what a
+ * body sees is always the stored form, so a first execution and a replay cannot differ.
+ */
+import { DurableError } from './failure.ts'
+
+/** Largest payload by default, in bytes of JSON text. */
+export const DEFAULT_MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
+
+/** Thrown by `encodeJson` for a value that has no JSON form or is too large. */
+export class UnstorableValueError extends DurableError {
+  static override readonly code: string = 'unstorable_value'
+}
+
+/** The JSON text of a value; `undefined` when there is nothing to store. */
+export function encodeJson(
+  value: unknown,
+  what: string,
+  maxBytes: number = DEFAULT_MAX_PAYLOAD_BYTES
+): string | undefined {
+  let text: string | undefined
+  try {
+    text = JSON.stringify(value)
+  } catch (cause) {
+    throw new UnstorableValueError(
+      `${what} cannot be stored as JSON: ${(cause as Error).message.split('\n')[0]}. ` +
+        'Return plain data: no BigInt, no circular references.',
+      { cause }
+    )
+  }
+  // A string of n code units has at least n and at most 3n bytes: count only when it matters.
+  if (text !== undefined && text.length * 3 > maxBytes) {
+    const bytes = Buffer.byteLength(text)
+    if (bytes > maxBytes) {
+      throw new UnstorableValueError(
+        `${what} is ${bytes} bytes of JSON, more than the ${maxBytes} allowed (maxPayloadBytes). ` +
+          'Store large data elsewhere and keep a reference to it in the run.'
+      )
+    }
+  }
+  return text
+}
+
+/** The value of JSON text; `undefined` for nothing. */
+export function decodeJson(text: string | undefined | null): unknown {
+  return text === undefined || text === null ? undefined : JSON.parse(text)
+}
+
+/** What a value looks like after it was stored and read back. Throws `UnstorableValueError`. */
+export function toStored(value: unknown, what: string, maxBytes?: number): unknown {
+  const text = encodeJson(value, what, maxBytes)
+  // Most results are short strings, numbers or nothing: these are their own stored form.
+  if (typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value))
+    return value
+  return decodeJson(text)
+}
+
+/** A deep copy of JSON data. */
+export function cloneJson<T>(value: T): T {
+  return value === null || typeof value !== 'object' ? value : structuredClone(value)
+}
+
+/** Structural equality of JSON data; the order of keys does not matter. */
+export function jsonEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const keysOfA = Object.keys(a)
+  if (keysOfA.length !== Object.keys(b).length) return false
+  return keysOfA.every(
+    (key) =>
+      Object.hasOwn(b, key) &&
+      jsonEqual((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key])
+  )
+}

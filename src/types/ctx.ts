@@ -1,0 +1,76 @@
+/*
+ * The context of a workflow body. Every interaction with the outside world goes through it: the call
+ * takes a position of the run's history, and what it answered is recorded there.
+ * Behaviour: docs/concepts/durability.md and docs/authoring/.
+ */
+import type { StepDispatchOpts, StepLogger, StepOptions, StepRef, StepUndo } from './step.ts'
+
+/** Options of a dispatched step, with a dispatched saga undo. */
+export interface StepCallOptions<TInput, TOutput> extends StepDispatchOpts {
+  /**
+   * The step that undoes this one, by reference or name. It is dispatched with
+   * `{ input, output }` of this call when the run fails or is cancelled with `compensate`.
+   */
+  compensate?: StepRef<StepUndo<TInput, TOutput>, unknown> | string
+}
+
+export interface WorkflowCtx {
+  /** This run's id. */
+  readonly runId: string
+
+  /**
+   * Dispatches a durable step by reference and waits for its result. The run suspends until the result
+   * lands. Durable: a `pending` row before the dispatch, the result when it lands.
+   * Throws `RemoteStepError` when the step failed for good.
+   */
+  step<TInput, TOutput>(
+    handler: StepRef<TInput, TOutput>,
+    input: TInput,
+    options?: StepCallOptions<TInput, TOutput>
+  ): Promise<TOutput>
+  /** The same, addressed by name: for a handler of another runtime. */
+  step<TOutput = unknown>(
+    name: string,
+    input: unknown,
+    options?: StepCallOptions<unknown, TOutput>
+  ): Promise<TOutput>
+
+  /**
+   * Runs `fn` in the engine's process and records its result. At least once: a crash before the result
+   * is durable runs it again. Retried in process as `options` say; throws the body's own error.
+   */
+  localStep<TOutput>(
+    name: string,
+    fn: (log: StepLogger) => Promise<TOutput> | TOutput,
+    options?: StepOptions
+  ): Promise<TOutput>
+
+  /**
+   * Exactly-once database step: `fn` and the record that it ran commit in one transaction of the store.
+   * `tx` is the store's native transaction handle. Throws, before taking a position, on a store without
+   * transactions.
+   */
+  transaction<TOutput>(name: string, fn: (tx: unknown) => Promise<TOutput>): Promise<TOutput>
+
+  /** Sleeps for '30s', '2h', '7 days' or ms, across restarts. The first deadline is the only one. */
+  sleep(duration: string | number): Promise<void>
+  /** Sleeps until a time (Date or epoch ms). */
+  sleepUntil(when: Date | number): Promise<void>
+  /** The engine's clock in epoch ms, recorded. */
+  now(): Promise<number>
+
+  /** Waits for `engine.signal(token, payload)`. With `timeoutMs`, throws `SignalTimeoutError` after it. */
+  waitForSignal<TPayload = unknown>(
+    token: string,
+    options?: { timeoutMs?: number }
+  ): Promise<TPayload>
+  /** Publishes a value that `engine.getEvent(runId, key)` reads. */
+  setEvent<TValue>(key: string, value: TValue): Promise<void>
+
+  /** True for a run that reached this call first with the change in place, false for older history. */
+  patched(id: string): Promise<boolean>
+  /** Completes this run and starts the next one of the chain with clean history. Always throws. */
+  continueAsNew(input?: unknown): Promise<never>
+  /** Runs `fn` once and records what it returned: ids, random numbers. */
+  sideEffect<TValue>(fn: () => TValue | Promise<TValue>): Promise<TValue>
+}
