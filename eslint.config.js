@@ -22,6 +22,11 @@ const nondeterminism = [
 export default configPkg(
   { ignores: ['build/**', 'coverage/**', 'tmp/**', 'tests/tmp/**', 'examples/**', 'dashboard/**'] },
   {
+    // `import { type A }` would leave a bare import behind; `import type` leaves nothing.
+    files: ['**/*.ts'],
+    rules: { '@typescript-eslint/no-import-type-side-effects': 'error' },
+  },
+  {
     files: ['src/**/*.ts'],
     languageOptions: {
       parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
