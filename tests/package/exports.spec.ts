@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { test } from '@japa/runner'
+import { readImports } from '../helpers/import_graph.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const MANIFEST = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+
+/** Needs a booted application at import time. */
+const NEEDS_AN_APPLICATION = ['./services/main']
+
+function checkBuild(folder: string) {
+  const script = join(ROOT, 'scripts/check_build.mjs')
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, folder], {
+    encoding: 'utf8',
+  })
+  return { status, output: stdout + stderr }
+}
+
+test.group('package | check of the build', () => {
+  const manifest = JSON.stringify({
+    main: './build/index.js',
+    exports: {
+      '.': { types: './build/index.d.ts', default: './build/index.js' },
+      './commands/*': './build/commands/*.js',
+      './package.json': './package.json',
+    },
+  })
+  const complete = [
+    'build/index.js',
+    'build/index.d.ts',
+    'build/commands/commands.json',
+    'build/commands/main.js',
+    'build/commands/main.d.ts',
+    'build/stubs/config/durable.stub',
+  ]
+
+  test('passes a build that has everything', async ({ assert, fs }) => {
+    await fs.create('package.json', manifest)
+    await fs.create('stubs/config/durable.stub', '')
+    for (const file of complete) await fs.create(file, '')
+    assert.deepEqual(checkBuild(fs.basePath), { status: 0, output: 'The build is complete.\n' })
+  })
+
+  for (const absent of complete) {
+    test(`fails when ${absent} is missing`, async ({ assert, fs }) => {
+      await fs.create('package.json', manifest)
+      await fs.create('stubs/config/durable.stub', '')
+      for (const file of complete) if (file !== absent) await fs.create(file, '')
+      const { status, output } = checkBuild(fs.basePath)
+      assert.equal(status, 1)
+      assert.include(output, absent)
+    })
+  }
+})
+
+if (!existsSync(join(ROOT, 'build'))) {
+  console.log('skipped: the package as built, there is no build (npm run build makes one)')
+} else {
+  test.group('package | as built', () => {
+    test('holds every file that package.json names', ({ assert }) => {
+      assert.deepEqual(checkBuild(ROOT), { status: 0, output: 'The build is complete.\n' })
+    })
+
+    test('no compiled file imports TypeScript', ({ assert }) => {
+      const files = globSync('build/**/*.js', { cwd: ROOT })
+      const imports = files.flatMap((file) =>
+        readImports(file, readFileSync(join(ROOT, file), 'utf8'))
+      )
+      const left = imports.filter(({ specifier }) => /^\.+\/.*\.ts$/.test(specifier))
+      assert.isAbove(files.length, 0)
+      assert.deepEqual(
+        left.map(({ from, specifier }) => `${from}: ${specifier}`),
+        []
+      )
+    })
+
+    for (const [door, target] of Object.entries<any>(MANIFEST.exports)) {
+      if (!target.default || door.includes('*') || NEEDS_AN_APPLICATION.includes(door)) continue
+      test(`"${door}" can be imported`, async ({ assert }) => {
+        const module = await import(pathToFileURL(join(ROOT, target.default)).href)
+        assert.isNotEmpty(Object.keys(module))
+      }).timeout(30_000)
+    }
+  })
+}
