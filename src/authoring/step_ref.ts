@@ -31,11 +31,11 @@ export function stepSchemasOf(ref: unknown): StepSchemas | undefined {
 }
 
 /** The declared policy with a call's options over it, field by field; an `undefined` overrides nothing. */
-export function mergeStepOptions<D extends StepConfig, C extends StepConfig>(
-  declared: D | undefined,
-  perCall: C | undefined
-): Partial<D> & Partial<C> {
-  return { ...defined(declared), ...defined(perCall) } as Partial<D> & Partial<C>
+export function mergePolicy<Options extends StepConfig>(
+  declared: StepConfig | undefined,
+  perCall: Options | undefined
+): StepConfig & Partial<Options> {
+  return { ...defined(declared), ...defined(perCall) }
 }
 
 /** Stamps a step's name, policy and schemas on its function. Throws for a schema that is none. */
