@@ -62,8 +62,10 @@ function specFiles(wanted: string[]): string[] {
 
 /** Keeps the runner within reach of the exit handler. */
 function counting(): PluginFn {
-  return ({ runner }) => {
-    counts = () => runner.getSummary().aggregates
+  return ({ runner, emitter }) => {
+    emitter.on('runner:start', () => {
+      counts = () => runner.getSummary().aggregates
+    })
   }
 }
 
