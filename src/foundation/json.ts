@@ -57,7 +57,22 @@ export function toStored(value: unknown, what: string, maxBytes?: number): unkno
 
 /** A deep copy of JSON data. */
 export function cloneJson<T>(value: T): T {
-  return value === null || typeof value !== 'object' ? value : structuredClone(value)
+  if (value === null || typeof value !== 'object') return value
+  if (Array.isArray(value)) return value.map(cloneJson) as T
+  const copy: Record<string, unknown> = {}
+  for (const key of Object.keys(value)) {
+    const member = cloneJson((value as Record<string, unknown>)[key])
+    // Plain assignment to this one key would set the prototype instead.
+    if (key === '__proto__') {
+      Object.defineProperty(copy, key, {
+        value: member,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      })
+    } else copy[key] = member
+  }
+  return copy as T
 }
 
 /** Structural equality of JSON data; the order of keys does not matter. */

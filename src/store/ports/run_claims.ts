@@ -11,6 +11,8 @@ export interface RunClaim {
   nowMs: number
   /** Statuses it may be taken from: pending, suspended, blocked; `failed` for an explicit resume. */
   from: RunStatus[]
+  /** Only a run of this namespace. */
+  namespace?: string
 }
 
 /** A claimed run as it is now, and what it was. */
@@ -33,6 +35,8 @@ export interface DueClaim {
   nowMs: number
   namespace?: string
   limit: number
+  /** Runs to leave alone: this process cannot run them. */
+  exclude?: string[]
 }
 
 export interface RunClaims {

@@ -1,0 +1,62 @@
+/*
+ * State and metadata of a run: published values, version guards, continuing as new.
+ */
+import { ContinueAsNew, NonDeterminismError } from '../errors.ts'
+import { MAX_NAME_BYTES } from '../foundation/keys.ts'
+import { marks, PATCH_PREFIX } from '../replay/guard.ts'
+import type { Call } from '../replay/open_await.ts'
+import type { WorkflowCtx } from '../types/ctx.ts'
+import { readLocal } from './readings.ts'
+import type { Scope } from './scope.ts'
+
+type Members = 'setEvent' | 'patched' | 'continueAsNew'
+
+export function statePrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
+  return {
+    setEvent: (key, value) =>
+      scope.primitive('setEvent', () => {
+        scope.checkName('setEvent', key, MAX_NAME_BYTES - 'event:'.length)
+        const output = scope.stored(value, `the value of event "${key}"`)
+        return scope
+          .open(mark('setEvent', marks.setEvent(key)[0].name, output))
+          .then(() => undefined)
+      }),
+
+    patched: (id) =>
+      scope.primitive('patched', () => {
+        scope.checkName('patched', id, MAX_NAME_BYTES - PATCH_PREFIX.length)
+        const { replay } = scope
+        if (replay.fence) return Promise.reject(replay.fence)
+        const row = replay.peek()
+        const name = PATCH_PREFIX + id
+        if (!row || row.name === name) return scope.open<boolean>(mark('patched', name, true))
+        if (row.name.startsWith(PATCH_PREFIX)) {
+          return replay.breakOff<boolean>(
+            new NonDeterminismError(scope.runId, row.seq, `"${name}"`, `"${row.name}"`)
+          )
+        }
+        // History is older than the change: the position belongs to the call that follows.
+        return Promise.resolve(false)
+      }),
+
+    continueAsNew: (input) =>
+      scope.primitive('continueAsNew', () =>
+        Promise.reject(
+          scope.replay.fence ??
+            new ContinueAsNew(scope.stored(input, 'the input of ctx.continueAsNew'))
+        )
+      ),
+  }
+}
+
+function mark(primitive: 'setEvent' | 'patched', name: string, output: unknown): Call {
+  return {
+    primitive,
+    width: 1,
+    at: (seq) => ({
+      marks: [{ name, kind: 'local' }],
+      command: { kind: 'mark', seq, name, output },
+      read: readLocal,
+    }),
+  }
+}

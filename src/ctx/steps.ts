@@ -1,0 +1,86 @@
+/*
+ * ctx.step: a durable step that a worker serves.
+ */
+import { mergePolicy, stepConfigOf, stepNameOf } from '../authoring/step_ref.ts'
+import { InvalidArgumentError, RemoteStepError } from '../errors.ts'
+import { maxAttempts } from '../foundation/backoff.ts'
+import { marks } from '../replay/guard.ts'
+import type { Reading, RowsOfCall, Undo } from '../replay/open_await.ts'
+import type { WorkflowCtx } from '../types/ctx.ts'
+import type { StepDispatchOpts, StepRef } from '../types/step.ts'
+import { answeredWith, failedWith, OPEN } from './readings.ts'
+import type { Scope } from './scope.ts'
+
+type Options = StepDispatchOpts & { compensate?: StepRef<never, unknown> | string }
+
+export function stepPrimitives(scope: Scope): Pick<WorkflowCtx, 'step'> {
+  const step = (
+    handler: StepRef<never, unknown> | string,
+    input: unknown,
+    options: Options = {}
+  ): Promise<unknown> =>
+    scope.primitive('step', () => {
+      const { compensate, ...perCall } = options
+      const name = routingName('ctx.step', handler)
+      scope.checkName('step', name)
+      const policy = mergePolicy(stepConfigOf(handler), perCall)
+      const stored = scope.stored(input, `the input of step "${name}"`)
+      const undo = compensate === undefined ? undefined : dispatchedUndo(name, compensate, stored)
+      return scope.open({
+        primitive: 'step',
+        width: 1,
+        at: (seq) => ({
+          marks: marks.step(name),
+          command: { kind: 'call', seq, name, input: stored, options: policy },
+          read: (rows) => readCall(rows, maxAttempts(policy)),
+          undo,
+        }),
+      })
+    })
+  return { step: step as WorkflowCtx['step'] }
+}
+
+/** A dispatched step: its result answers, a failure once no attempt is left. */
+export function readCall([row]: RowsOfCall, attemptsAllowed: number): Reading {
+  if (!row) return OPEN
+  if (row.status === 'completed') return answeredWith(row, row.output)
+  if (row.status === 'failed' && isFinalFailure(row, attemptsAllowed)) {
+    const error = row.error ?? { message: 'failed' }
+    return failedWith(row, new RemoteStepError(error.message, error))
+  }
+  return row.wakeAt === undefined ? OPEN : { state: 'open', dueAt: row.wakeAt }
+}
+
+/** No further attempt: the failure forbids one, or the policy's attempts are used up. */
+export function isFinalFailure(
+  row: { attempts: number; error?: { retryable?: boolean } },
+  attemptsAllowed: number
+): boolean {
+  return row.error?.retryable === false || row.attempts >= attemptsAllowed
+}
+
+function routingName(where: string, handler: StepRef<never, unknown> | string): string {
+  if (typeof handler === 'string') return handler
+  const name = stepNameOf(handler)
+  if (name === undefined) {
+    throw new InvalidArgumentError(
+      where,
+      'takes a @Step method, a defineStep handle or a name; this function carries no step name'
+    )
+  }
+  return name
+}
+
+function dispatchedUndo(
+  name: string,
+  compensate: StepRef<never, unknown> | string,
+  input: unknown
+): Undo {
+  return {
+    kind: 'dispatch',
+    name,
+    step: routingName('ctx.step compensate', compensate),
+    policy: { ...stepConfigOf(compensate) },
+    input,
+  }
+}

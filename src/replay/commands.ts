@@ -1,0 +1,79 @@
+/*
+ * Commands: what a body asks the outside world to do, as data. Local ones carry their closure. A command
+ * is performed by `turns/perform/*` whenever its await needs attention; what it does follows from the
+ * rows at its positions, so performing it again is harmless.
+ */
+import type { StepLogger, StepOptions, StepDispatchOpts } from '../types/step.ts'
+
+/** Runs a closure in process, at least once, and records its result. */
+export interface LocalCommand {
+  kind: 'local'
+  seq: number
+  name: string
+  run: (log: StepLogger) => unknown
+  options: StepOptions
+}
+
+/** Records a value computed in process; durable with the next effect, not before. */
+export interface CaptureCommand {
+  kind: 'capture'
+  seq: number
+  name: string
+  /** Given the engine's clock. */
+  compute: (now: number) => unknown
+}
+
+/** Runs a closure inside a store transaction that also records its result. */
+export interface TransactionCommand {
+  kind: 'transaction'
+  seq: number
+  name: string
+  run: (tx: unknown) => unknown
+}
+
+/** Records a known value: markers, published values. */
+export interface MarkCommand {
+  kind: 'mark'
+  seq: number
+  name: string
+  output: unknown
+}
+
+/** Dispatches a step. */
+export interface CallCommand {
+  kind: 'call'
+  seq: number
+  name: string
+  input: unknown
+  options: StepDispatchOpts
+}
+
+/** Records a deadline: `afterMs` from when it is first performed, or `at` (epoch ms). */
+export interface TimerCommand {
+  kind: 'timer'
+  seq: number
+  name: string
+  afterMs?: number
+  at?: number
+}
+
+/** Waits for a payload on a token; `signalSeq` is its last position. */
+export interface SignalCommand {
+  kind: 'signal'
+  seq: number
+  signalSeq: number
+  token: string
+  timeoutMs?: number
+}
+
+export type Command =
+  | LocalCommand
+  | CaptureCommand
+  | TransactionCommand
+  | MarkCommand
+  | CallCommand
+  | TimerCommand
+  | SignalCommand
+
+export type CommandKind = Command['kind']
+export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>

@@ -1,0 +1,49 @@
+/*
+ * The guard: one table of what each primitive records at its positions. A row of another name or kind
+ * means that the code changed under a running run. Every primitive passes through here, so that has one
+ * meaning and one message.
+ */
+import { NonDeterminismError } from '../errors.ts'
+import { eventKeyName, signalName, timeoutName } from '../foundation/ids.ts'
+import type { CheckpointKind, StepCheckpoint } from '../types/checkpoint.ts'
+
+/** Name and kind recorded at one position. */
+export interface Mark {
+  readonly name: string
+  readonly kind: CheckpointKind
+}
+
+const local = (name: string): Mark => ({ name, kind: 'local' })
+const signal = (token: string): Mark => ({ name: signalName(token), kind: 'signal' })
+
+export const PATCH_PREFIX = 'patch:'
+
+/** What each primitive expects at its positions, in order. */
+export const marks = {
+  step: (name: string): Mark[] => [{ name, kind: 'remote' }],
+  localStep: (name: string): Mark[] => [local(name)],
+  transaction: (name: string): Mark[] => [local(name)],
+  now: (): Mark[] => [local('now')],
+  sideEffect: (): Mark[] => [local('sideEffect')],
+  sleep: (): Mark[] => [{ name: 'sleep', kind: 'sleep' }],
+  waitForSignal: (token: string, bounded: boolean): Mark[] =>
+    bounded ? [{ name: timeoutName(token), kind: 'sleep' }, signal(token)] : [signal(token)],
+  setEvent: (key: string): Mark[] => [local(eventKeyName(key))],
+  patched: (id: string): Mark[] => [local(PATCH_PREFIX + id)],
+}
+
+export type Primitive = keyof typeof marks | 'continueAsNew'
+
+/** The error for a row that is not what the code asks for, or undefined when it is. */
+export function mismatch(
+  runId: string,
+  row: StepCheckpoint | undefined,
+  mark: Mark
+): NonDeterminismError | undefined {
+  if (!row || (row.name === mark.name && row.kind === mark.kind)) return undefined
+  return new NonDeterminismError(runId, row.seq, describe(mark), describe(row))
+}
+
+function describe(mark: Mark): string {
+  return `"${mark.name}" (${mark.kind})`
+}

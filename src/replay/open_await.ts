@@ -1,0 +1,70 @@
+/*
+ * An open await: a ctx call that history has not answered yet, and how to read its rows. The reading is
+ * a pure function of rows; time enters only as the moments it names.
+ */
+import type { Deferred } from '../foundation/deferred.ts'
+import type { StepCheckpoint } from '../types/checkpoint.ts'
+import type { Command } from './commands.ts'
+import type { Mark, Primitive } from './guard.ts'
+
+/** What the rows of a call say. Times are epoch ms. */
+export type Reading =
+  /** Not settled. At `dueAt` its performer must look at it again. */
+  | { state: 'open'; dueAt?: number }
+  | ({ state: 'answered' } & Answer)
+
+export interface Answer {
+  /** How the body sees it. */
+  result: { ok: true; value: unknown } | { ok: false; error: unknown }
+  /** The position whose row carries the delivery order. */
+  orderSeq: number
+  /** When it settled: decides between answers without a recorded order. */
+  at: number
+  /** Not deliverable earlier, unless its order is recorded. */
+  notBefore?: number
+  /** This member decided a fail-fast fan: it is stamped even when nothing else is open. */
+  decided?: boolean
+}
+
+export type RowsOfCall = readonly (StepCheckpoint | undefined)[]
+
+/** How to undo a completed call: an in-process closure or a dispatched step. */
+export type Undo =
+  | { kind: 'local'; name: string; run: () => Promise<void> | void }
+  | {
+      kind: 'dispatch'
+      name: string
+      step: string
+      policy: Record<string, unknown>
+      input: unknown
+    }
+
+/** What a ctx primitive asks for. `at` is called once, synchronously, with the first position. */
+export interface Call {
+  primitive: Primitive
+  width: number
+  at(seq: number): {
+    marks: Mark[]
+    command: Command
+    read(rows: RowsOfCall): Reading
+    undo?: Undo
+  }
+}
+
+export class OpenAwait {
+  /** Counts readings, so that what was queued for an earlier one is recognised as stale. */
+  version = 0
+  reading: Reading = { state: 'open' }
+
+  constructor(
+    readonly seq: number,
+    readonly width: number,
+    readonly command: Command,
+    readonly read: (rows: RowsOfCall) => Reading,
+    readonly deferred: Deferred
+  ) {}
+
+  get lastSeq(): number {
+    return this.seq + this.width - 1
+  }
+}

@@ -1,0 +1,287 @@
+/*
+ * The replay core: history in, commands out. A sans-IO machine: it never reads a store or a clock, and
+ * waits for nothing but its own quiescence. It owns positions, the open awaits of one body, the order in
+ * which the body sees results (invariant 7) and the fence after an unwind (invariant 8).
+ *
+ * ctx calls `open`; a driver calls `start`, `settle`, `takeAttention`, `takeStamps`, `unwind`.
+ * The rules: docs/internals/replay.md.
+ */
+import type { NonDeterminismError } from '../errors.ts'
+import {
+  isContinueAsNew,
+  isWorkflowControlFlowSignal,
+  type ContinueAsNew,
+  WorkflowSuspended,
+} from '../foundation/control_flow.ts'
+import { deferred } from '../foundation/deferred.ts'
+import { InvariantError } from '../foundation/failure.ts'
+import { cloneJson } from '../foundation/json.ts'
+import type { StepCheckpoint } from '../types/checkpoint.ts'
+import { Delivery } from './delivery.ts'
+import { mismatch } from './guard.ts'
+import type { History } from './history.ts'
+import { type Answer, type Call, OpenAwait, type Undo } from './open_await.ts'
+import type { BodyEnd } from './outcome.ts'
+import { macrotaskPassed, microtasksDrained } from './quiescence.ts'
+
+export interface Stamp {
+  seq: number
+  order: number
+}
+
+export interface ReplayOptions {
+  runId: string
+  history: History
+  /** Told of every await that is delivered, in order. */
+  onDelivered?: (entry: OpenAwait) => void
+}
+
+export class Replay {
+  readonly runId: string
+  readonly history: History
+  readonly #delivery: Delivery
+  readonly #open = new Map<number, OpenAwait>()
+  readonly #ownerOf = new Map<number, OpenAwait>()
+  readonly #undos = new Map<number, Undo>()
+  readonly #onDelivered?: (entry: OpenAwait) => void
+  #attention = new Set<OpenAwait>()
+  #stamps: Stamp[] = []
+  #position = 0
+  #lastOrder = -1
+  #fence?: WorkflowSuspended | NonDeterminismError
+  #broken?: NonDeterminismError
+  #end?: BodyEnd
+
+  constructor(options: ReplayOptions) {
+    this.runId = options.runId
+    this.history = options.history
+    this.#onDelivered = options.onDelivered
+    this.#delivery = new Delivery(options.history)
+  }
+
+  /** How the body ended; undefined while it runs, waits, or was unwound. */
+  get end(): BodyEnd | undefined {
+    return this.#end
+  }
+
+  /** The mismatch that ended this replay, whatever the body made of it. */
+  get broken(): NonDeterminismError | undefined {
+    return this.#broken
+  }
+
+  /** The position the next call takes. */
+  get position(): number {
+    return this.#position
+  }
+
+  get openCount(): number {
+    return this.#open.size
+  }
+
+  openAwaits(): IterableIterator<OpenAwait> {
+    return this.#open.values()
+  }
+
+  openSeqs(): number[] {
+    return [...this.#ownerOf.keys()]
+  }
+
+  /** How to undo what completes at this position. */
+  undoAt(seq: number): Undo | undefined {
+    return this.#undos.get(seq)
+  }
+
+  /** Positions of the compensable calls made so far. */
+  compensable(): IterableIterator<number> {
+    return this.#undos.keys()
+  }
+
+  /* ---- for ctx ---- */
+
+  /** Takes the positions of a call, guards them, and answers when the call is delivered. */
+  open<T>(call: Call): Promise<T> {
+    if (this.#fence) return rejected(this.#fence)
+    const seq = this.#position
+    this.#position += call.width
+    const { marks, command, read, undo } = call.at(seq)
+    for (const [i, mark] of marks.entries()) {
+      const error = mismatch(this.runId, this.history.at(seq + i), mark)
+      if (error) return this.breakOff(error)
+    }
+    const entry = new OpenAwait(seq, call.width, command, read, deferred())
+    this.#open.set(seq, entry)
+    for (let i = 0; i < call.width; i++) this.#ownerOf.set(seq + i, entry)
+    if (undo) this.#undos.set(seq, undo)
+    this.#delivery.assess(entry)
+    if (entry.reading.state === 'open') this.#attention.add(entry)
+    return entry.deferred.promise as Promise<T>
+  }
+
+  /** The row at the next position, without taking it. */
+  peek(): StepCheckpoint | undefined {
+    return this.history.at(this.#position)
+  }
+
+  /** What a fenced body must see instead of the answer to a new call. */
+  get fence(): Error | undefined {
+    return this.#fence
+  }
+
+  /** Ends this replay as not deterministic; nothing the body does afterwards counts. */
+  breakOff<T>(error: NonDeterminismError): Promise<T> {
+    this.#broken ??= error
+    this.#fence ??= error
+    this.#attention.clear()
+    return rejected(this.#broken)
+  }
+
+  /* ---- for a driver ---- */
+
+  start(body: () => Promise<unknown>): void {
+    void Promise.resolve()
+      .then(body)
+      .then(
+        (value) => this.#finish({ kind: 'returned', value }),
+        (error: unknown) => {
+          if (isContinueAsNew(error)) {
+            this.#finish({ kind: 'continued', input: (error as ContinueAsNew).input })
+          } else if (!isWorkflowControlFlowSignal(error)) {
+            this.#finish({ kind: 'threw', error })
+          }
+        }
+      )
+  }
+
+  /** Delivers by the rule until nothing more can be delivered at `now()` and the body is quiet. */
+  async settle(now: () => number): Promise<void> {
+    await microtasksDrained()
+    for (let quiet = false; ; ) {
+      while (!this.#over() && this.#deliver(now())) {
+        quiet = false
+        await microtasksDrained()
+      }
+      if (quiet || this.#over()) return
+      await macrotaskPassed()
+      quiet = true
+    }
+  }
+
+  /** Open awaits that need their performer: new ones, changed ones, those that fell due. */
+  takeAttention(now: number): OpenAwait[] {
+    for (const entry of this.#delivery.advance(now)) this.#attention.add(entry)
+    const taken = [...this.#attention].filter((entry) => entry.reading.state === 'open')
+    this.#attention = new Set()
+    return taken
+  }
+
+  /** Asks for attention to an open await whose answer may lie outside its rows. */
+  attend(entry: OpenAwait): void {
+    if (this.#open.get(entry.seq) === entry) this.#attention.add(entry)
+  }
+
+  /** Orders given since the last call that are not part of a row's own write. */
+  takeStamps(): Stamp[] {
+    const stamps = this.#stamps
+    this.#stamps = []
+    return stamps
+  }
+
+  /** The rows at these positions changed. */
+  changed(seqs: Iterable<number>): void {
+    for (const seq of seqs) {
+      const entry = this.#ownerOf.get(seq)
+      if (!entry) continue
+      this.#delivery.assess(entry)
+      if (entry.reading.state === 'open') this.#attention.add(entry)
+    }
+  }
+
+  /** Something can be delivered at `now` without further writes. */
+  deliverable(now: number): boolean {
+    for (const entry of this.#delivery.advance(now)) this.#attention.add(entry)
+    const entry = this.#delivery.take()
+    if (!entry) return false
+    this.#delivery.assess(entry)
+    return true
+  }
+
+  /** The earliest time at which something falls due; undefined when only news can move the body. */
+  nextDeadline(): number | undefined {
+    return this.#delivery.nextDeadline()
+  }
+
+  /**
+   * Rejects every open await with one shared suspension and fences the body: nothing it does from now on
+   * is recorded (invariant 8). Resolves when the body had a chance to unwind.
+   */
+  async unwind(suspension = new WorkflowSuspended(this.nextDeadline())): Promise<void> {
+    this.#fence ??= suspension
+    const open = [...this.#open.values()]
+    this.#open.clear()
+    this.#ownerOf.clear()
+    this.#attention.clear()
+    for (const entry of open) {
+      this.#delivery.forget(entry)
+      entry.deferred.reject(this.#fence)
+    }
+    await microtasksDrained()
+  }
+
+  /** Whether a completion in this turn must carry an order (more than one await is open). */
+  get concurrent(): boolean {
+    return this.#open.size > 1
+  }
+
+  #over(): boolean {
+    return this.#end !== undefined || this.#broken !== undefined
+  }
+
+  #finish(end: BodyEnd): void {
+    if (this.#fence) return
+    this.#end = end
+    // Branches that the body left behind must not write under a run that is over.
+    this.#fence = new WorkflowSuspended()
+  }
+
+  #deliver(now: number): boolean {
+    for (const entry of this.#delivery.advance(now)) this.#attention.add(entry)
+    const entry = this.#delivery.take()
+    if (!entry) return false
+    const answer = entry.reading as Answer
+    this.#stamp(answer)
+    this.#open.delete(entry.seq)
+    for (let i = 0; i < entry.width; i++) this.#ownerOf.delete(entry.seq + i)
+    this.#attention.delete(entry)
+    this.#delivery.forget(entry)
+    this.#onDelivered?.(entry)
+    // The body gets a copy: what it does to a result must not reach history.
+    if (answer.result.ok) entry.deferred.resolve(cloneJson(answer.result.value))
+    else entry.deferred.reject(this.history.takeThrown(answer.orderSeq) ?? answer.result.error)
+    return true
+  }
+
+  #stamp(answer: Answer): void {
+    const row = this.history.at(answer.orderSeq)
+    if (!row) throw new InvariantError('7', `run ${this.runId}: an answer without a row`)
+    if (row.order === undefined && (this.#open.size > 1 || answer.decided)) {
+      const order = this.history.takeOrder()
+      this.history.put({ ...row, order })
+      this.#stamps.push({ seq: row.seq, order })
+    }
+    const order = this.history.at(answer.orderSeq)?.order
+    if (order === undefined) return
+    if (order < this.#lastOrder) {
+      throw new InvariantError(
+        '7',
+        `run ${this.runId}: the result ordered ${order} comes after ${this.#lastOrder}`
+      )
+    }
+    this.#lastOrder = order
+  }
+}
+
+function rejected<T>(reason: unknown): Promise<T> {
+  const promise = Promise.reject<T>(reason)
+  promise.catch(() => {})
+  return promise
+}
