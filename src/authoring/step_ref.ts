@@ -3,6 +3,8 @@
  * call's options override the declared policy. The stamps are registry symbols, so a reference made by
  * another copy of the package reads the same.
  */
+import { InvalidArgumentError } from '../errors.ts'
+import { keyProblem, MAX_NAME_BYTES } from '../foundation/keys.ts'
 import {
   DURABLE_STEP_CONFIG,
   DURABLE_STEP_META,
@@ -38,12 +40,14 @@ export function mergePolicy<Options extends StepConfig>(
   return { ...defined(declared), ...defined(perCall) }
 }
 
-/** Stamps a step's name, policy and schemas on its function. Throws for a schema that is none. */
+/** Stamps a step's name, policy and schemas on its function. Throws `InvalidArgumentError`. */
 export function stampStep(
   fn: object,
   name: string,
   options: Omit<StepDecoratorOptions, 'name'>
 ): void {
+  const problem = keyProblem(name, MAX_NAME_BYTES)
+  if (problem) throw new InvalidArgumentError('the name of a step', problem)
   const { input, output, ...policy } = options
   const schemas = defined({
     input: requireStandardSchema(input, `the input schema of step "${name}"`),

@@ -136,6 +136,12 @@ export interface StartOptions {
 /** Options of `BaseWorkflow.start` and `.dispatch`. */
 export type WorkflowDispatchOptions = { runId?: string } & StartOptions
 
+/** Arguments of `BaseWorkflow.start` and `.dispatch`; the input may be left out where `run` takes none. */
+export type StartArguments<C> =
+  undefined extends WorkflowInputOf<C>
+    ? [input?: WorkflowInputOf<C>, options?: WorkflowDispatchOptions]
+    : [input: WorkflowInputOf<C>, options?: WorkflowDispatchOptions]
+
 /** Input of a dead-letter handler. */
 export interface DeadLetter<TInput = unknown> {
   deadRunId: string
