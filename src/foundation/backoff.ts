@@ -29,6 +29,11 @@ export function backoffDelay(
   return policy.jitter ? Math.round(capped * (0.5 + random() * 0.5)) : capped
 }
 
+/** `ms` scaled by a random factor between `1 - share` and `1 + share`, so that repeats do not align. */
+export function spread(ms: number, share: number, random: () => number = Math.random): number {
+  return Math.round(ms * (1 + share * (2 * random() - 1)))
+}
+
 /** Attempts a policy allows: `retries` counts attempts; less than 1 reads as 1. */
 export function maxAttempts(policy: { retries?: number } | undefined): number {
   return Math.max(1, Math.floor(policy?.retries ?? 1) || 1)

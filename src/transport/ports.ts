@@ -124,3 +124,9 @@ export interface Transport
     Partial<RunQueue>,
     Partial<Consumption>,
     Partial<VolatileTasks> {}
+
+/** Where errors go when nobody said otherwise. */
+export const reportToConsole: TransportErrorHandler = (error) => {
+  // eslint-disable-next-line no-console -- the documented default of `onError`
+  console.error(error)
+}
