@@ -79,6 +79,8 @@ if (!existsSync(join(ROOT, 'build'))) {
 
     for (const [door, target] of Object.entries<any>(MANIFEST.exports)) {
       if (!target.default || door.includes('*') || NEEDS_AN_APPLICATION.includes(door)) continue
+      // A missing file is named once, above.
+      if (!existsSync(join(ROOT, target.default))) continue
       test(`"${door}" can be imported`, async ({ assert }) => {
         const module = await import(pathToFileURL(join(ROOT, target.default)).href)
         assert.isNotEmpty(Object.keys(module))
