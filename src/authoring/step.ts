@@ -77,7 +77,7 @@ export function defineStep<TInput, O extends StandardSchemaV1>(
 export function defineStep<TInput, TOutput, C extends Policy = Policy>(
   name: string,
   fn: (input: TInput, log: StepLogger) => Awaitable<TOutput>,
-  config?: C & Agreeing<C, TInput, TOutput>
+  config?: C & Agreeing<C, NoInfer<TInput>, NoInfer<TOutput>>
 ): StepRef<TInput, TOutput>
 export function defineStep(
   name: string,

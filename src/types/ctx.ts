@@ -25,14 +25,14 @@ export interface WorkflowCtx {
    */
   step<TInput, TOutput>(
     handler: StepRef<TInput, TOutput>,
-    input: TInput,
-    options?: StepCallOptions<TInput, TOutput>
+    input: NoInfer<TInput>,
+    options?: StepCallOptions<NoInfer<TInput>, NoInfer<TOutput>>
   ): Promise<TOutput>
   /** The same, addressed by name: for a handler of another runtime. */
   step<TOutput = unknown>(
     name: string,
     input: unknown,
-    options?: StepCallOptions<unknown, TOutput>
+    options?: StepCallOptions<never, TOutput>
   ): Promise<TOutput>
 
   /**

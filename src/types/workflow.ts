@@ -14,7 +14,7 @@ export type WorkflowFn<TInput = unknown, TOutput = unknown> = (
 
 /** A workflow class: an instantiable class whose instances have `run`. */
 export interface WorkflowClass<TInput = never, TOutput = unknown> {
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- constructors take what the container injects
+  // `any`: constructors take whatever the container injects.
   new (...args: any[]): { run(ctx: WorkflowCtx, input: TInput): TOutput }
   workflow?: WorkflowOptions
 }
@@ -24,7 +24,7 @@ export type WorkflowRef = string | WorkflowClass
 
 /** The input a workflow class's `run` declares. */
 export type WorkflowInputOf<C> = C extends {
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- matches every class
+  // `any`: matches every class.
   new (...args: any[]): { run(ctx: never, input: infer I): unknown }
 }
   ? I
@@ -32,7 +32,7 @@ export type WorkflowInputOf<C> = C extends {
 
 /** The output a workflow class's `run` returns. */
 export type WorkflowOutputOf<C> = C extends {
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- matches every class
+  // `any`: matches every class.
   new (...args: any[]): { run(ctx: never, input: never): infer O }
 }
   ? Awaited<O>
@@ -40,7 +40,7 @@ export type WorkflowOutputOf<C> = C extends {
 
 /** Durable FIFO mutex per key. */
 export interface SingletonConfig {
-  key: (input: unknown) => string
+  key(input: unknown): string
   /** Runs inside at once; default 1. */
   limit?: number
   /** Runs that may wait behind them; unbounded when absent. */
@@ -49,7 +49,7 @@ export interface SingletonConfig {
 
 /** Start-time quota per key, shared across workflows. */
 export interface ConcurrencyConfig {
-  key: (input: unknown) => string | undefined
+  key(input: unknown): string | undefined
   limit: number | ((key: string) => number | Promise<number>)
   countStatuses?: RunStatus[]
 }
