@@ -38,7 +38,13 @@ configure({
   cwd: ROOT,
   timeout: 10_000,
   files: () => specFiles(paths).map((file) => pathToFileURL(file)),
-  plugins: [assert(), fileSystem({ autoClean: true }), expectTypeOf(), counting()],
+  plugins: [
+    assert(),
+    // A folder of its own for each process: two runs in one checkout must not clean each other's files.
+    fileSystem({ autoClean: true, basePath: join(ROOT, 'tmp', `test-${process.pid}`) }),
+    expectTypeOf(),
+    counting(),
+  ],
 })
 
 await run()
