@@ -47,9 +47,7 @@ export function matchesAttribute(
   const wanted = indexedAttribute(filter.value)
   if (stored === undefined || wanted === undefined || typeof stored !== typeof wanted) return false
   const order =
-    typeof stored === 'number'
-      ? stored - (wanted as number)
-      : compareText(stored, wanted as string)
+    typeof stored === 'number' ? stored - (wanted as number) : compareText(stored, wanted as string)
   return HOLDS[filter.op](order)
 }
 

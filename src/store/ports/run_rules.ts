@@ -11,7 +11,6 @@ import type {
   RunValueFacetRow,
 } from '../../types/query.ts'
 import type { RunStatus, WorkflowRun } from '../../types/run.ts'
-import { isReservedTag } from './singleton_rules.ts'
 
 /** `createRun` on an id that exists. The run that has it is untouched. */
 export class DuplicateRunError extends DurableError {
@@ -40,8 +39,7 @@ export const wantedNamespace = (namespace: string | undefined): string | undefin
 export const isLeased = (
   run: Pick<WorkflowRun, 'lockedBy' | 'lockedUntil'>,
   nowMs: number
-): boolean =>
-  run.lockedBy !== undefined && run.lockedUntil !== undefined && run.lockedUntil > nowMs
+): boolean => run.lockedBy !== undefined && run.lockedUntil !== undefined && run.lockedUntil > nowMs
 
 /**
  * Since when a parked run is due, or undefined when it is not: its `wakeAt` once that passed, otherwise,
@@ -59,6 +57,9 @@ export function dueSince(
 /** True for an origin that counts as none. */
 export const isBlankOrigin = (origin: string | null | undefined): boolean =>
   origin === undefined || origin === null || origin.trim() === ''
+
+/** True for tags that belong to the engine and are no value of the tag facet. */
+export const isReservedTag = (tag: string): boolean => tag.startsWith('durable:')
 
 /** Oldest first; ties by id. */
 export const byAge = (
@@ -78,9 +79,7 @@ export interface FacetSource {
 }
 
 /** Counts by `(status, origin)`, in the order in which the cells first appear. */
-export function countFacets(
-  runs: Iterable<Pick<FacetSource, 'status' | 'origin'>>
-): RunFacetRow[] {
+export function countFacets(runs: Iterable<Pick<FacetSource, 'status' | 'origin'>>): RunFacetRow[] {
   const cells = new Map<string, RunFacetRow>()
   for (const run of runs) {
     const origin = isBlankOrigin(run.origin) ? null : (run.origin as string)

@@ -3,19 +3,14 @@
  * asks here, and writes the answer in the same transaction. The slot is a tag on the run, so it survives
  * everything but a terminal status.
  */
-import { compareText } from '../../foundation/versions.ts'
 import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
+import { byAge } from './run_rules.ts'
 import type { SingletonClaim } from './singleton_claims.ts'
 
 /** Holds a slot. */
 export const SINGLETON_ADMITTED = 'durable:singleton:admitted'
 /** Known to this kind of admission, so that a missing `admitted` really means "waiting". */
 export const SINGLETON_TRACKED = 'durable:singleton:tracked'
-
-const RESERVED_TAG_PREFIX = 'durable:'
-
-/** True for tags that belong to the engine. */
-export const isReservedTag = (tag: string): boolean => tag.startsWith(RESERVED_TAG_PREFIX)
 
 const isMarker = (tag: string): boolean => tag === SINGLETON_ADMITTED || tag === SINGLETON_TRACKED
 
@@ -80,6 +75,3 @@ const isAhead = (run: WorkflowRun, claim: SingletonClaim): boolean =>
 const withTags = (run: WorkflowRun, ...tags: string[]): string[] => [
   ...new Set([...(run.tags ?? []), ...tags]),
 ]
-
-const byAge = (a: WorkflowRun, b: WorkflowRun): number =>
-  a.createdAt.getTime() - b.createdAt.getTime() || compareText(a.id, b.id)

@@ -1,0 +1,108 @@
+/*
+ * One commit of a turn, in one synchronous turn of the process: checked against the lease, the turn number
+ * and a live status (invariants 1, 3), then applied in the order rows, waits, expiries, runs, stamps,
+ * settle. A settled row is never replaced; whoever loses to one is told what stands.
+ */
+import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
+import { isTerminalStatus } from '../../types/run.ts'
+import type { SignalWait, TurnCommit, TurnSettle, TurnVerdict } from '../ports/turn_commits.ts'
+import { decodeCheckpoint } from './checkpoint_table.ts'
+import type { Tables } from './tables.ts'
+
+export function commitTurn(tables: Tables, commit: TurnCommit): TurnVerdict {
+  if (!mayApply(tables, commit)) return verdictOf(tables, commit.runId, false, [])
+  const stored: StepCheckpoint[] = []
+  applyRows(tables, commit, stored)
+  for (const wait of commit.waits ?? []) {
+    if (!settleByBuffer(tables, wait, stored)) tables.signals.put(wait.waiter)
+  }
+  for (const { waiter, row } of commit.expiries ?? []) {
+    const winner = tables.checkpoints.write(row)
+    if (winner) stored.push(decodeCheckpoint(winner))
+    tables.signals.remove(waiter)
+  }
+  for (const run of commit.runs ?? []) {
+    if (!tables.runs.has(run.id)) tables.runs.insert(run)
+  }
+  for (const { seq, order } of commit.stamps ?? []) {
+    tables.checkpoints.stamp(commit.runId, seq, order)
+  }
+  if (commit.settle) settle(tables, commit, commit.settle, stored)
+  return verdictOf(tables, commit.runId, true, stored)
+}
+
+function mayApply(tables: Tables, { runId, owner, turn, settle: end }: TurnCommit): boolean {
+  const run = tables.runs.get(runId)
+  if (!run || run.lockedBy !== owner || run.turns !== turn) return false
+  if (isTerminalStatus(run.status)) return false
+  return !(end && end.status !== 'cancelled' && run.cancelRequestedAt !== undefined)
+}
+
+function applyRows(tables: Tables, commit: TurnCommit, stored: StepCheckpoint[]): void {
+  for (const { row, retryOf } of commit.rows ?? []) {
+    const winner = tables.checkpoints.write(row, retryOf)
+    if (winner) stored.push(decodeCheckpoint(winner))
+  }
+}
+
+/** True when nothing is left to wait for: the position is settled, before or by a buffered payload. */
+function settleByBuffer(
+  tables: Tables,
+  { waiter, row }: SignalWait,
+  stored: StepCheckpoint[]
+): boolean {
+  const standing = tables.checkpoints.get(row.runId, row.seq)
+  if (standing && isSettledStatus(standing.status)) {
+    stored.push(decodeCheckpoint(standing))
+    return true
+  }
+  const taken = tables.signals.takeBuffered(waiter.token)
+  if (!taken) return false
+  tables.checkpoints.write({ ...row, output: taken.payload })
+  tables.signals.remove(waiter)
+  stored.push(decodeCheckpoint(tables.checkpoints.get(row.runId, row.seq)!))
+  return true
+}
+
+function settle(
+  tables: Tables,
+  commit: TurnCommit,
+  { status, patch, looks }: TurnSettle,
+  stored: StepCheckpoint[]
+): void {
+  let hit = false
+  for (const look of looks ?? []) {
+    // A replaced waiter means that the payload is somebody else's; a taken one, that it was delivered.
+    if (!tables.signals.stands(look.waiter) || !tables.signals.hasBuffered(look.waiter.token)) {
+      continue
+    }
+    const standing = tables.checkpoints.get(look.row.runId, look.row.seq)
+    if (standing && isSettledStatus(standing.status)) continue
+    hit = settleByBuffer(tables, look, stored) || hit
+  }
+  tables.runs.patch(commit.runId, {
+    updatedAt: new Date(commit.nowMs),
+    ...patch,
+    status,
+    ...(hit ? { wakeRequestedAt: commit.nowMs } : {}),
+    lockedBy: undefined,
+    lockedUntil: undefined,
+  })
+}
+
+function verdictOf(
+  tables: Tables,
+  runId: string,
+  applied: boolean,
+  stored: StepCheckpoint[]
+): TurnVerdict {
+  const run = tables.runs.get(runId)
+  return {
+    applied,
+    status: run?.status ?? null,
+    wakeRequested: run?.wakeRequestedAt !== undefined,
+    cancelRequested: run?.cancelRequestedAt !== undefined,
+    awaited: run?.awaited ?? false,
+    stored,
+  }
+}
