@@ -1,0 +1,160 @@
+/*
+ * Discovery of workflows: finds workflow classes among exports, builds one instance of each and registers
+ * it. Everything is collected and built before the first registration, so a failure registers nothing.
+ */
+import { DuplicateDiscoveryError, InvalidArgumentError } from '../errors.ts'
+import type { WorkflowCtx } from '../types/ctx.ts'
+import type { RegisterOptions, WorkflowClass, WorkflowFn, WorkflowMeta } from '../types/workflow.ts'
+import { WORKFLOW_BASE } from './base_workflow.ts'
+import {
+  exportsUnder,
+  type Constructor,
+  type DiscoveryOptions,
+  type Exported,
+  type InstanceFactory,
+} from './discovery.ts'
+import { OriginFinder } from './origin.ts'
+import { registerOptionsOf, workflowMeta } from './workflow_ref.ts'
+
+/** What registration needs of an engine. */
+export interface WorkflowRegistrar {
+  register(name: string, version: string, fn: WorkflowFn, options?: RegisterOptions): void
+}
+
+/**
+ * Imports every module under one or several directories and registers the workflow classes they export,
+ * default and named, each class once. Answers their metadata in order, with the `file` and the resolved
+ * `origin`: the declared one, or the name in the nearest package.json.
+ *
+ * `.ts` modules are preferred over `.js` in every directory; declarations and `*.spec`, `*.test` modules
+ * are left out; a missing directory holds nothing. `factory` builds the one instance that all runs of a
+ * class share (default `new`). A class that extends `BaseWorkflow` without `static workflow` is skipped
+ * and reported to `options.warn`.
+ *
+ * Throws before anything is registered: `DuplicateDiscoveryError` when two classes have the same name and
+ * version, `DurableError` (`discovery_import`) for a module that cannot be imported,
+ * `InvalidArgumentError` for a class without `run` and for options that cannot be used, and whatever a
+ * constructor or the factory throws.
+ */
+export async function registerWorkflowsFromDir(
+  engine: WorkflowRegistrar,
+  dir: string | readonly string[],
+  factory?: InstanceFactory,
+  options: DiscoveryOptions = {}
+): Promise<WorkflowMeta[]> {
+  const found = workflowsAmong(await exportsUnder(dir), options)
+  const origins = new OriginFinder()
+  const prepared: PreparedWorkflow[] = []
+  for (const { target, meta } of found) {
+    const origin = meta.origin ?? (meta.file && (await origins.ofFile(meta.file)))
+    const instance = factory ? await factory(target) : new target()
+    prepared.push(prepare(origin === undefined ? meta : { ...meta, origin }, instance))
+  }
+  for (const workflow of prepared) register(engine, workflow)
+  return prepared.map(({ meta }) => meta)
+}
+
+/**
+ * Registers one workflow class and answers its metadata. `factory` builds the instance that all runs share
+ * (default `new`). The origin is the declared one, if any.
+ * Throws `InvalidArgumentError` for a class without `static workflow` or `run`, and for options that
+ * cannot be used.
+ */
+export async function registerWorkflowClass(
+  engine: WorkflowRegistrar,
+  target: WorkflowClass,
+  factory?: InstanceFactory
+): Promise<WorkflowMeta> {
+  const meta = workflowMeta(target)
+  if (!meta) {
+    throw new InvalidArgumentError(
+      `workflow class ${target?.name ?? target}`,
+      'has no `static workflow = { name }`'
+    )
+  }
+  const workflow = prepare(meta, factory ? await factory(target) : new target())
+  register(engine, workflow)
+  return meta
+}
+
+interface FoundWorkflow {
+  target: Constructor
+  meta: WorkflowMeta
+}
+
+interface PreparedWorkflow {
+  meta: WorkflowMeta
+  fn: WorkflowFn
+  options: RegisterOptions
+}
+
+/** The workflow classes among exports. Throws `DuplicateDiscoveryError`. */
+export function workflowsAmong(
+  exported: readonly Exported[],
+  { warn }: DiscoveryOptions = {}
+): FoundWorkflow[] {
+  const classes = new Map<Constructor, Exported['file']>()
+  for (const { value, file } of exported) {
+    if (isClass(value) && !classes.has(value)) classes.set(value, file)
+  }
+  const found = new Map<string, FoundWorkflow>()
+  for (const [target, file] of classes) {
+    const meta = workflowMeta(target)
+    if (!meta) continue
+    const id = `${meta.name}@${meta.version}`
+    const other = found.get(id)
+    if (other)
+      throw new DuplicateDiscoveryError('workflow', id, [placeOf(other), file ?? target.name])
+    found.set(id, { target, meta: file === undefined ? meta : { ...meta, file } })
+  }
+  if (warn) reportNameless(classes, warn)
+  return [...found.values()]
+}
+
+function reportNameless(
+  classes: Map<Constructor, string | undefined>,
+  warn: (message: string) => void
+): void {
+  for (const [target, file] of classes) {
+    if (workflowMeta(target) || !extendsBaseWorkflow(target)) continue
+    const isBaseOfAnother = [...classes.keys()].some((other) => other.prototype instanceof target)
+    if (isBaseOfAnother) continue
+    warn(
+      `${target.name || 'a class'} in ${file ?? 'the given exports'} extends BaseWorkflow but has no ` +
+        '`static workflow = { name }`, so it is not registered'
+    )
+  }
+}
+
+/** Inherits the stamp: the base class itself, of whichever copy of the package, owns it. */
+function extendsBaseWorkflow(target: Constructor): boolean {
+  return WORKFLOW_BASE in target && !Object.hasOwn(target, WORKFLOW_BASE)
+}
+
+function prepare(meta: WorkflowMeta, instance: object): PreparedWorkflow {
+  if (!hasRun(instance)) {
+    throw new InvalidArgumentError(
+      `workflow "${meta.name}"`,
+      `has no run(ctx, input) method${meta.file === undefined ? '' : ` (${meta.file})`}`
+    )
+  }
+  return {
+    meta,
+    fn: async (ctx, input) => instance.run(ctx, input),
+    options: registerOptionsOf(meta),
+  }
+}
+
+function hasRun(instance: object): instance is { run(ctx: WorkflowCtx, input: unknown): unknown } {
+  return typeof (instance as { run?: unknown }).run === 'function'
+}
+
+function register(engine: WorkflowRegistrar, { meta, fn, options }: PreparedWorkflow): void {
+  engine.register(meta.name, meta.version, fn, options)
+}
+
+const placeOf = ({ target, meta }: FoundWorkflow): string => meta.file ?? target.name
+
+function isClass(value: unknown): value is Constructor {
+  return typeof value === 'function' && typeof value.prototype === 'object'
+}
