@@ -3,6 +3,7 @@
  * handlers by name and partition, and consumers that get a message again until they take it. Nothing
  * here survives the process; an engine re-sends what it misses.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { backoffDelay, spread } from '../foundation/backoff.ts'
 import type { Cancel, Timers } from '../foundation/clock.ts'
 import { isolate } from '../foundation/failure.ts'
@@ -25,6 +26,15 @@ export function ownCopy(task: RemoteTask): RemoteTask {
   return copy
 }
 
+/**
+ * Runs work on a later tick in the async context of this call, with nothing of the context in which the
+ * work is handed over: what crosses a wire carries no ambient scope.
+ */
+export function laterInNeutralContext(): (work: () => void) => void {
+  const outside = AsyncLocalStorage.snapshot()
+  return (work) => outside(() => void setImmediate(work))
+}
+
 /** Steps that are queued, running, or whose result nobody has taken yet. */
 export class LiveSteps {
   readonly #holds = new Map<string, number>()
@@ -40,14 +50,47 @@ export class LiveSteps {
   /** Keeps a step alive until the answer is called; calling it twice is harmless. */
   hold(stepId: string): Cancel {
     this.#holds.set(stepId, (this.#holds.get(stepId) ?? 0) + 1)
-    let held = true
-    return () => {
-      if (!held) return
-      held = false
+    return once(() => {
       const left = (this.#holds.get(stepId) ?? 1) - 1
       if (left > 0) this.#holds.set(stepId, left)
       else this.#holds.delete(stepId)
+    })
+  }
+}
+
+/** The part of the live steps that one transport answers for; closing it lets go of all of them. */
+export class HoldScope {
+  readonly #live: LiveSteps
+  readonly #held = new Set<Cancel>()
+  #closed = false
+
+  constructor(live: LiveSteps) {
+    this.#live = live
+  }
+
+  hold(stepId: string): Cancel {
+    if (this.#closed) return () => {}
+    const release = this.#live.hold(stepId)
+    const cancel = () => {
+      this.#held.delete(cancel)
+      release()
     }
+    this.#held.add(cancel)
+    return cancel
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const release of [...this.#held]) release()
+  }
+}
+
+function once(fn: () => void): () => void {
+  let done = false
+  return () => {
+    if (done) return
+    done = true
+    fn()
   }
 }
 

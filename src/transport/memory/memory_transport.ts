@@ -4,7 +4,6 @@
  * stored. Every task starts on a later tick in a neutral async context, as if it had crossed a wire,
  * and its result arrives on a tick of its own. Also a control plane.
  */
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Clock, type Timers, systemClock, systemTimers } from '../../foundation/clock.ts'
 import { DurableError, isolate } from '../../foundation/failure.ts'
 import { LocalControlPlane } from '../../control_plane/local.ts'
@@ -22,7 +21,16 @@ import { ConsumerGate } from '../consumer_gate.ts'
 import { type Transport, type TransportErrorHandler, reportToConsole } from '../ports.ts'
 import { runStepHandler } from '../run_step_handler.ts'
 import { HEARTBEAT_INTERVAL_MS } from '../step_logger.ts'
-import { BeatInbox, HandlerTable, Inbox, LiveSteps, TimerScope, ownCopy } from '../volatile.ts'
+import {
+  BeatInbox,
+  HandlerTable,
+  HoldScope,
+  Inbox,
+  LiveSteps,
+  TimerScope,
+  laterInNeutralContext,
+  ownCopy,
+} from '../volatile.ts'
 
 export interface InMemoryTransportOptions {
   clock?: Clock
@@ -48,11 +56,12 @@ export class InMemoryTransport implements Transport, ControlPlane {
   readonly #gate = new ConsumerGate()
   readonly #handlers = new HandlerTable(this.#gate)
   readonly #live = new LiveSteps()
+  readonly #holds = new HoldScope(this.#live)
   readonly #results: Inbox<StepResult>
   readonly #beats: BeatInbox
   readonly #stepEvents: Inbox<WorkflowStepEvent>
   readonly #controls: LocalControlPlane
-  readonly #outside = AsyncLocalStorage.snapshot()
+  readonly #tick = laterInNeutralContext()
   #closed = false
 
   constructor(options: InMemoryTransportOptions = {}) {
@@ -75,7 +84,7 @@ export class InMemoryTransport implements Transport, ControlPlane {
   }
 
   isRunning(stepId: string): boolean {
-    return !this.#closed && this.#live.has(stepId)
+    return this.#live.has(stepId)
   }
 
   async dispatch(task: RemoteTask): Promise<void> {
@@ -84,7 +93,7 @@ export class InMemoryTransport implements Transport, ControlPlane {
       throw new DurableError('no result handler registered', { code: 'no_result_handler' })
     }
     const copy = ownCopy(task)
-    const release = this.#live.hold(copy.stepId)
+    const release = this.#holds.hold(copy.stepId)
     this.#later(() => {
       const served = this.#handlers.exact(copy) ?? this.#handlers.bare(copy)
       if (!served) return void this.#run(copy, undefined, release)
@@ -143,6 +152,7 @@ export class InMemoryTransport implements Transport, ControlPlane {
     this.#closed = true
     this.#gate.close()
     this.#timers.close()
+    this.#holds.close()
     this.#results.close()
     this.#beats.close()
     this.#stepEvents.close()
@@ -163,13 +173,10 @@ export class InMemoryTransport implements Transport, ControlPlane {
     else deliver(result)
   }
 
-  /** Runs work on a later tick, with nothing of the caller's async context. */
   #later(work: () => void): void {
-    this.#outside(() =>
-      setImmediate(() => {
-        if (!this.#closed) work()
-      })
-    )
+    this.#tick(() => {
+      if (!this.#closed) work()
+    })
   }
 
   #assertOpen(): void {
