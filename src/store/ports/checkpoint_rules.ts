@@ -120,6 +120,12 @@ export function withoutInput(row: StepCheckpoint): StepCheckpoint {
   return rest
 }
 
+/** A row whose write leaves the stored beat alone. */
+export function withoutBeat(row: StepCheckpoint): StepCheckpoint {
+  const { lastHeartbeatAt, heartbeatProgress, ...rest } = row
+  return rest
+}
+
 /** A row as a replay reads it: a completed one has no input. */
 export const forReplay = (row: StepCheckpoint): StepCheckpoint =>
   row.status === 'completed' ? withoutInput(row) : row

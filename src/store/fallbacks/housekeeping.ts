@@ -1,0 +1,37 @@
+/*
+ * Fallback of housekeeping. Expired events stay (their readers skip them) and beats are not kept.
+ */
+import { compareText } from '../../foundation/versions.ts'
+import type { WorkflowRun } from '../../types/run.ts'
+import type { Housekeeping } from '../ports/housekeeping.ts'
+import { isLeased } from '../ports/run_rules.ts'
+import type { CompleteRoles } from './complete_roles.ts'
+
+export function housekeeping(store: CompleteRoles): Housekeeping {
+  return {
+    async deleteRuns(runIds) {
+      let gone = 0
+      for (const runId of new Set(runIds)) {
+        if (await store.getRun(runId)) gone += 1
+        await store.deleteRun(runId)
+      }
+      return gone
+    },
+
+    async pruneBufferedEvents() {
+      return 0
+    },
+
+    async listOrphanedRuns(nowMs, namespace, limit) {
+      const runs = await store.listIncompleteRuns(namespace)
+      return runs
+        .filter((run) => !isLeased(run, nowMs))
+        .sort((a, b) => leaseEnd(a) - leaseEnd(b) || compareText(a.id, b.id))
+        .slice(0, limit)
+    },
+
+    async recordStepHeartbeat() {},
+  }
+}
+
+const leaseEnd = (run: WorkflowRun): number => run.lockedUntil ?? Number.NEGATIVE_INFINITY
