@@ -3,7 +3,7 @@
  */
 import { mergePolicy, stepConfigOf, stepNameOf } from '../authoring/step_ref.ts'
 import { InvalidArgumentError, RemoteStepError } from '../errors.ts'
-import { maxAttempts } from '../foundation/backoff.ts'
+import { isFinalFailure, maxAttempts } from '../foundation/backoff.ts'
 import { marks } from '../replay/guard.ts'
 import type { Reading, RowsOfCall, Undo } from '../replay/open_await.ts'
 import type { WorkflowCtx } from '../types/ctx.ts'
@@ -49,14 +49,6 @@ export function readCall([row]: RowsOfCall, attemptsAllowed: number): Reading {
     return failedWith(row, new RemoteStepError(error.message, error))
   }
   return row.wakeAt === undefined ? OPEN : { state: 'open', dueAt: row.wakeAt }
-}
-
-/** No further attempt: the failure forbids one, or the policy's attempts are used up. */
-export function isFinalFailure(
-  row: { attempts: number; error?: { retryable?: boolean } },
-  attemptsAllowed: number
-): boolean {
-  return row.error?.retryable === false || row.attempts >= attemptsAllowed
 }
 
 function routingName(where: string, handler: StepRef<never, unknown> | string): string {

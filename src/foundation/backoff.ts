@@ -38,3 +38,11 @@ export function spread(ms: number, share: number, random: () => number = Math.ra
 export function maxAttempts(policy: { retries?: number } | undefined): number {
   return Math.max(1, Math.floor(policy?.retries ?? 1) || 1)
 }
+
+/** No further attempt: the failure forbids one, or the policy's attempts are used up. */
+export function isFinalFailure(
+  row: { attempts: number; error?: { retryable?: boolean } },
+  attemptsAllowed: number
+): boolean {
+  return row.error?.retryable === false || row.attempts >= attemptsAllowed
+}

@@ -18,6 +18,8 @@ export interface StepError {
   details?: unknown
   /** The step a run failed on; set on run errors only. */
   step?: { seq: number; name: string }
+  /** What an operator's retry took back, until a turn has judged it. */
+  reset?: { attempts: number; retryable?: boolean }
 }
 
 /** Base class of every error this package throws on purpose. */

@@ -7,10 +7,12 @@ import { isSettledStatus, type StepCheckpoint } from '../types/checkpoint.ts'
 
 export class History {
   readonly #rows = new Map<number, StepCheckpoint>()
-  readonly #inFlight = new Set<number>()
-  readonly #thrown = new Map<number, unknown>()
+  /** Few histories ever need these: made on first use, so that a kept one stays small. */
+  #inFlight?: Set<number>
+  #thrown?: Map<number, unknown>
   #frontier = 0
   #nextOrder = 0
+  #bytes = 0
 
   constructor(rows: Iterable<StepCheckpoint> = []) {
     for (const row of rows) this.#set(row)
@@ -23,6 +25,11 @@ export class History {
 
   get size(): number {
     return this.#rows.size
+  }
+
+  /** Roughly what the rows take in memory. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   at(seq: number): StepCheckpoint | undefined {
@@ -39,24 +46,29 @@ export class History {
    */
   put(row: StepCheckpoint, options: { inFlight?: boolean; thrown?: unknown } = {}): void {
     this.#set(row)
-    if (options.thrown !== undefined) this.#thrown.set(row.seq, options.thrown)
-    if (options.inFlight) this.#inFlight.add(row.seq)
-    else this.#inFlight.delete(row.seq)
+    if (options.thrown !== undefined) {
+      this.#thrown ??= new Map()
+      this.#thrown.set(row.seq, options.thrown)
+    }
+    if (options.inFlight) {
+      this.#inFlight ??= new Set()
+      this.#inFlight.add(row.seq)
+    } else this.#inFlight?.delete(row.seq)
   }
 
   isInFlight(seq: number): boolean {
-    return this.#inFlight.has(seq)
+    return this.#inFlight?.has(seq) ?? false
   }
 
   /** The row at this position became durable. */
   landed(seq: number): void {
-    this.#inFlight.delete(seq)
+    this.#inFlight?.delete(seq)
   }
 
   /** The error behind a failure of this process, once. */
   takeThrown(seq: number): unknown {
-    const thrown = this.#thrown.get(seq)
-    this.#thrown.delete(seq)
+    const thrown = this.#thrown?.get(seq)
+    this.#thrown?.delete(seq)
     return thrown
   }
 
@@ -82,16 +94,40 @@ export class History {
   }
 
   #stands(mine: StepCheckpoint, read: StepCheckpoint): boolean {
-    if (this.#inFlight.has(read.seq) || read.attempts < mine.attempts) return true
+    if (this.isInFlight(read.seq) || read.attempts < mine.attempts) return true
     if (!isSettledStatus(mine.status)) return false
     const reset = mine.attempts === 0
     if (mine.kind === 'local' && !reset) return true
     return mine.status === read.status && mine.attempts === read.attempts
   }
 
-  #set(row: StepCheckpoint): void {
+  #set(written: StepCheckpoint): void {
+    const row = written.status === 'completed' ? slim(written) : written
+    const replaced = this.#rows.get(row.seq)
+    this.#bytes += bytesOf(row) - (replaced ? bytesOf(replaced) : 0)
     this.#rows.set(row.seq, row)
     if (row.seq >= this.#frontier) this.#frontier = row.seq + 1
     if (row.order !== undefined) this.#nextOrder = Math.max(this.#nextOrder, row.order + 1)
   }
+}
+
+/** A completed row as replay needs it. */
+function slim(row: StepCheckpoint): StepCheckpoint {
+  if (row.input === undefined && row.events === undefined) return row
+  const { input: _, events: __, ...kept } = row
+  return kept
+}
+
+const ROW_BYTES = 400
+
+function bytesOf(row: StepCheckpoint): number {
+  return ROW_BYTES + jsonBytes(row.input) + jsonBytes(row.output)
+}
+
+function jsonBytes(value: unknown): number {
+  if (typeof value === 'string') return 2 * value.length
+  if (value === null || typeof value !== 'object') return 8
+  let bytes = 32
+  for (const [key, member] of Object.entries(value)) bytes += key.length + 8 + jsonBytes(member)
+  return bytes
 }

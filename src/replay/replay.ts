@@ -44,6 +44,8 @@ export class Replay {
   readonly #ownerOf = new Map<number, OpenAwait>()
   readonly #undos = new Map<number, Undo>()
   readonly #onDelivered?: (entry: OpenAwait) => void
+  /** Told when the body asks for something or ends: also while nobody drives the machine. */
+  onActivity?: () => void
   #attention = new Set<OpenAwait>()
   #stamps: Stamp[] = []
   #position = 0
@@ -51,6 +53,7 @@ export class Replay {
   #fence?: WorkflowSuspended | NonDeterminismError
   #broken?: NonDeterminismError
   #end?: BodyEnd
+  #lastRejection?: { error: unknown; seq: number }
 
   constructor(options: ReplayOptions) {
     this.runId = options.runId
@@ -86,6 +89,14 @@ export class Replay {
     return [...this.#ownerOf.keys()]
   }
 
+  /** The step whose failure this very error is, if it was the last one the body saw. */
+  stepOf(error: unknown): { seq: number; name: string } | undefined {
+    if (!this.#lastRejection || this.#lastRejection.error !== error) return undefined
+    const { seq } = this.#lastRejection
+    const name = this.history.at(seq)?.name
+    return name === undefined ? undefined : { seq, name }
+  }
+
   /** How to undo what completes at this position. */
   undoAt(seq: number): Undo | undefined {
     return this.#undos.get(seq)
@@ -114,6 +125,7 @@ export class Replay {
     if (undo) this.#undos.set(seq, undo)
     this.#delivery.assess(entry)
     if (entry.reading.state === 'open') this.#attention.add(entry)
+    this.onActivity?.()
     return entry.deferred.promise as Promise<T>
   }
 
@@ -241,6 +253,7 @@ export class Replay {
     this.#end = end
     // Branches that the body left behind must not write under a run that is over.
     this.#fence = new WorkflowSuspended()
+    this.onActivity?.()
   }
 
   #deliver(now: number): boolean {
@@ -256,7 +269,11 @@ export class Replay {
     this.#onDelivered?.(entry)
     // The body gets a copy: what it does to a result must not reach history.
     if (answer.result.ok) entry.deferred.resolve(cloneJson(answer.result.value))
-    else entry.deferred.reject(this.history.takeThrown(answer.orderSeq) ?? answer.result.error)
+    else {
+      const error = this.history.takeThrown(answer.orderSeq) ?? answer.result.error
+      this.#lastRejection = { error, seq: answer.orderSeq }
+      entry.deferred.reject(error)
+    }
     return true
   }
 

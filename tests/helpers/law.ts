@@ -61,7 +61,7 @@ export const ROOMS: Room[] = [
 
   room(2, 'wire', EVERYTHING),
   room(2, 'authoring', EVERYTHING),
-  room(2, 'replay', ['replay.ts', 'history.ts', 'commands.ts', 'outcome.ts', 'turn_replay.ts'], {
+  room(2, 'replay', ['replay.ts', 'history.ts', 'commands.ts', 'outcome.ts', 'open_await.ts', 'turn_replay.ts'], {
     doorsFor: { 'src/replay/guard.ts': ['ctx'] },
   }),
   {

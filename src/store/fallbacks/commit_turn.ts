@@ -7,12 +7,13 @@ import { bestEffort } from '../../foundation/failure.ts'
 import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import { mayReplace, withoutBeat } from '../ports/checkpoint_rules.ts'
-import type {
-  RowWrite,
-  SignalWait,
-  TurnCommit,
-  TurnSettle,
-  TurnVerdict,
+import {
+  refusedByIntent,
+  type RowWrite,
+  type SignalWait,
+  type TurnCommit,
+  type TurnSettle,
+  type TurnVerdict,
 } from '../ports/turn_commits.ts'
 import type { CompleteRoles } from './complete_roles.ts'
 import { holdBack, insertRuns, letGo, withdraw } from './insert_runs.ts'
@@ -45,8 +46,7 @@ async function heldRun(store: CompleteRoles, commit: TurnCommit): Promise<Workfl
   const run = await store.getRun(commit.runId)
   if (!run || run.lockedBy !== commit.owner || isTerminalStatus(run.status)) return null
   if (run.turns !== undefined && run.turns !== commit.turn) return null
-  const refused = commit.settle && commit.settle.status !== 'cancelled'
-  return refused && run.cancelRequestedAt !== undefined ? null : run
+  return refusedByIntent(commit.settle, run) ? null : run
 }
 
 async function writeRows(

@@ -5,7 +5,13 @@
  */
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import { isTerminalStatus } from '../../types/run.ts'
-import type { SignalWait, TurnCommit, TurnSettle, TurnVerdict } from '../ports/turn_commits.ts'
+import {
+  refusedByIntent,
+  type SignalWait,
+  type TurnCommit,
+  type TurnSettle,
+  type TurnVerdict,
+} from '../ports/turn_commits.ts'
 import { decodeCheckpoint } from './checkpoint_table.ts'
 import type { Tables } from './tables.ts'
 
@@ -35,7 +41,7 @@ function mayApply(tables: Tables, { runId, owner, turn, settle: end }: TurnCommi
   const run = tables.runs.get(runId)
   if (!run || run.lockedBy !== owner || run.turns !== turn) return false
   if (isTerminalStatus(run.status)) return false
-  return !(end && end.status !== 'cancelled' && run.cancelRequestedAt !== undefined)
+  return !refusedByIntent(end, run)
 }
 
 function applyRows(tables: Tables, commit: TurnCommit, stored: StepCheckpoint[]): void {

@@ -44,12 +44,15 @@ export interface WaitExpiry {
 
 /**
  * The end of a turn: the run takes `status` and `patch`, its lease is released. Refused (nothing of the
- * whole commit applies) while the run carries a cancel intent, unless the status is `cancelled`.
+ * whole commit applies) while the run carries a cancel intent, unless the status is `cancelled` or
+ * `evenIfCancelRequested` is set.
  */
 export interface TurnSettle {
   status: RunStatus
   /** Never `tags` or `searchAttributes` read earlier (invariant 11). Never `wakeRequestedAt`. */
   patch: Partial<WorkflowRun>
+  /** Apply although the run carries a cancel intent: the status says nothing about the body's end. */
+  evenIfCancelRequested?: boolean
   /** Second look of open waits: take if a payload is buffered, never register. A hit requests a wake. */
   looks?: SignalWait[]
 }
@@ -149,4 +152,13 @@ export function deliveredRow(
     startedAt: new Date(nowMs),
     finishedAt: new Date(nowMs),
   }
+}
+
+/** A cancel intent refuses this end of a turn: it must undo instead. */
+export function refusedByIntent(
+  settle: TurnSettle | undefined,
+  run: Pick<WorkflowRun, 'cancelRequestedAt'>
+): boolean {
+  if (!settle || run.cancelRequestedAt === undefined) return false
+  return settle.status !== 'cancelled' && settle.evenIfCancelRequested !== true
 }

@@ -1,0 +1,126 @@
+/*
+ * What an engine can do, by concern. The behaviour of each verb is documented here and in
+ * docs/reference/engine.md; the class that implements them forwards.
+ */
+import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
+import type { RunFilter, RunQuery } from '../types/query.ts'
+import type { RunResult, WorkflowRun } from '../types/run.ts'
+import type { StepCheckpoint } from '../types/checkpoint.ts'
+import type { StepHandler } from '../types/step.ts'
+import type {
+  RegisterOptions,
+  StartOptions,
+  WorkflowClass,
+  WorkflowFn,
+  WorkflowInputOf,
+  WorkflowRef,
+} from '../types/workflow.ts'
+import type { CancelOptions } from './runs/canceller.ts'
+import type { WaitOptions } from './runs/waiter.ts'
+
+export interface RegisteringApi {
+  /**
+   * Registers (or replaces) the body of `name@version` in this process. Nothing is written. Throws
+   * `InvalidArgumentError` for an unusable name, version or option.
+   */
+  register(name: string, version: string, fn: WorkflowFn<never>, options?: RegisterOptions): void
+  /** Serves a step body on this engine's transport. Throws when the transport cannot serve. */
+  handle(name: string, fn: StepHandler): void
+}
+
+export interface RunsApi {
+  /**
+   * Creates a run and has it executed; never runs the body inline. Idempotent by `runId`: a taken id
+   * answers that run's state. Durable when it resolves: the run row. Rejects, nothing written, with
+   * `WorkflowNotRegisteredError`, `SchemaValidationError` or `InvalidArgumentError`, or with the store's
+   * error.
+   */
+  start<C extends WorkflowClass>(
+    workflow: C,
+    input: WorkflowInputOf<C>,
+    runId: string,
+    options?: StartOptions
+  ): Promise<RunResult>
+  start<TInput = unknown>(
+    workflow: string,
+    input: TInput,
+    runId: string,
+    options?: StartOptions
+  ): Promise<RunResult>
+  /**
+   * Resolves when the run is terminal or suspended; with `terminal`, only when it (or the last run of
+   * its continue-as-new chain) is terminal. Waits for an unknown id. Rejects after `timeoutMs`.
+   */
+  waitForRun(runId: string, options?: WaitOptions): Promise<RunResult>
+  /**
+   * Cancels a run at once, or with `compensate` after its saga undos ran; that intent is durable when
+   * this resolves. A terminal run is answered untouched; null for an unknown one.
+   */
+  cancel(runId: string, options?: CancelOptions): Promise<RunResult | null>
+  /**
+   * Executes a turn here and now and answers its outcome; re-opens a failed run. Completed, cancelled
+   * and dead runs are answered untouched. Throws `RunNotFoundError`, `NamespaceMismatch`,
+   * `WorkflowNotRegisteredError`.
+   */
+  resume(runId: string): Promise<RunResult>
+  /**
+   * Sets a run back to `pending` and dispatches it; a failed or dead one is re-opened. Refuses completed
+   * and cancelled runs and a running one with a live lease by answering their state; null when unknown.
+   */
+  requeue(runId: string): Promise<RunResult | null>
+}
+
+export interface DeliveryApi {
+  /**
+   * Delivers a payload to the run that waits on `token` and answers its state after the turn this
+   * caused; null when nobody waits: the payload is buffered for a later wait. Durable when it resolves.
+   */
+  signal(token: string, payload?: unknown): Promise<RunResult | null>
+  /** Makes sure the run exists, then signals: whatever interleaves, the payload arrives once. */
+  signalWithStart(
+    workflow: WorkflowRef,
+    input: unknown,
+    runId: string,
+    signal: { token: string; payload?: unknown },
+    options?: StartOptions
+  ): Promise<{ runId: string }>
+}
+
+export interface ReadApi {
+  getRun(runId: string): Promise<WorkflowRun | null>
+  /** Newest first; see `RunQuery`. */
+  listRuns(query?: RunQuery): Promise<WorkflowRun[]>
+  countRuns(query?: RunFilter): Promise<number>
+  /** Every recorded position of a run, ascending; saga undos are negative. */
+  listCheckpoints(runId: string): Promise<StepCheckpoint[]>
+  /** Latest value the run published with `ctx.setEvent(key, …)`; undefined if none. */
+  getEvent<TValue = unknown>(runId: string, key: string): Promise<TValue | undefined>
+}
+
+export interface ListeningApi {
+  /** Calls back for every event of this process; the answer stops it. */
+  subscribe(listener: EngineListener): () => void
+  /** Wraps every real attempt of a local body; never on replay. The answer removes it. */
+  use(interceptor: StepInterceptor): () => void
+}
+
+export interface UpkeepApi {
+  /** Executes every `pending` run; resolves when their turns ended. */
+  runPending(nowMs?: number): Promise<RunResult[]>
+  /** Executes one run; null when it is leased elsewhere, foreign, not due to move, or while draining. */
+  runOne(runId: string): Promise<RunResult | null>
+  /** Takes over runs left `running` by a crash; never executes a body inline. */
+  recoverIncomplete(nowMs?: number): Promise<RunResult[]>
+  /** Executes suspended runs that are due, at most `timerBatchSize`, most overdue first. */
+  resumeDueTimers(nowMs?: number): Promise<RunResult[]>
+  /** Starts consumption that was deferred. */
+  startConsumers(): void
+  /** Stops picking up work; `spentMs` already waited comes off the next drain's budget. */
+  beginDrain(spentMs?: number): void
+  isDraining(): boolean
+  /** Stops picking up work and waits for turns in flight and what follows; default 10 000 ms. */
+  drain(timeoutMs?: number): Promise<void>
+}
+
+export interface EngineApi
+  extends RegisteringApi, RunsApi, DeliveryApi, ReadApi, ListeningApi, UpkeepApi {}

@@ -1,0 +1,148 @@
+/*
+ * The composition root: builds the collaborators in order and connects them. Nobody receives the engine;
+ * each receives ports and narrow interfaces.
+ */
+import { InvalidArgumentError } from '../errors.ts'
+import { fullStore, type FullStore } from '../store/full_store.ts'
+import { TransportPool } from '../transport/pool.ts'
+import { LeaseKeeper } from '../turns/lease_keeper.ts'
+import type { TurnNeeds } from '../turns/needs.ts'
+import { RunTurn } from '../turns/run_turn.ts'
+import { TurnQueue } from '../turns/turn_queue.ts'
+import { WarmRuns } from '../turns/warm_runs.ts'
+import { AfterEffects } from './after_effects.ts'
+import type { EngineConfig } from './deps.ts'
+import { Drain } from './drain.ts'
+import { EventHub } from './event_hub.ts'
+import { Heartbeats } from './delivery/heartbeats.ts'
+import { Results } from './delivery/results.ts'
+import { SettledSteps } from './delivery/settled_steps.ts'
+import { Signals } from './delivery/signals.ts'
+import { InterceptorChain } from './interceptors.ts'
+import { Registry } from './registry.ts'
+import { Canceller } from './runs/canceller.ts'
+import { Operator } from './runs/operator.ts'
+import { Starter } from './runs/starter.ts'
+import { RunWaiter } from './runs/waiter.ts'
+import { PoolSender } from './sender.ts'
+import { Polls } from './upkeep/polls.ts'
+import { Recovery } from './upkeep/recovery.ts'
+import { Wakes } from './wakes.ts'
+
+export interface Collaborators {
+  store: FullStore
+  registry: Registry
+  hub: EventHub
+  interceptors: InterceptorChain
+  pool?: TransportPool
+  starter: Starter
+  waiter: RunWaiter
+  canceller: Canceller
+  operator: Operator
+  signals: Signals
+  polls: Polls
+  drain: Drain
+  queue: TurnQueue
+  warm: WarmRuns
+  heartbeats: Heartbeats
+}
+
+export function assemble(config: EngineConfig): Collaborators {
+  const { clock, timers, namespace, turns: settings } = config
+  const report = (error: unknown, what: string) => config.logger.error(`durable: ${what}`, error)
+  const store = fullStore(config.store)
+  const registry = new Registry()
+  const hub = new EventHub({ clock, report })
+  const interceptors = new InterceptorChain()
+  const settled = new SettledSteps()
+  const pool = config.members.length > 0 ? new TransportPool(config.members) : undefined
+  const sender = new PoolSender({ pool, settled })
+  const needs: TurnNeeds = {
+    store,
+    clock,
+    timers,
+    random: Math.random,
+    settings,
+    lookup: registry,
+    emitter: hub,
+    sender,
+    carriers: config.carriers,
+    interceptors,
+    report,
+  }
+  const warm = new WarmRuns({
+    clock,
+    timers,
+    continuations: settings.continuations,
+    warmHistory: settings.warmHistory,
+    onActivity: (runId) => wakes.newsInBackground(runId),
+  })
+  const leases = new LeaseKeeper({ store, clock, timers, leaseMs: settings.leaseMs, report })
+  const queue = new TurnQueue({
+    needs,
+    runTurn: new RunTurn({ needs, leases, warm, namespace }),
+    namespace,
+    slots: config.turnSlots,
+    onReport: (turn) => effects.run(turn),
+  })
+  const drain = new Drain({ timers, turns: () => queue.inFlight() })
+  const wakes = new Wakes({ queue, drain, runDispatcher: config.runDispatcher, report })
+  const effects = new AfterEffects({ wakes })
+  const { maxPayloadBytes } = settings
+  const heartbeats = new Heartbeats({ store, clock, timers, silenceMs: settings.leaseMs, report })
+  const results = new Results({
+    store,
+    hub,
+    wakes,
+    clock,
+    onSettled: (result) => {
+      heartbeats.forget(result.stepId)
+      settled.settled(result)
+    },
+  })
+  if (namespace !== undefined) pool?.useNamespace(namespace)
+  pool?.bind({
+    onResult: (result) => results.onResult(result),
+    onHeartbeat: (beat) => heartbeats.onHeartbeat(beat),
+  })
+  const isExecuting = (runId: string) => queue.isExecuting(runId)
+  const { maxRecoveryAttempts, timerBatchSize } = config
+  const recovery = new Recovery({
+    store,
+    hub,
+    wakes,
+    sender,
+    clock,
+    settings,
+    maxRecoveryAttempts,
+    namespace,
+    isExecuting,
+    report,
+  })
+  return {
+    store,
+    registry,
+    hub,
+    interceptors,
+    pool,
+    starter: new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes }),
+    waiter: new RunWaiter({ store, hub, timers }),
+    canceller: new Canceller({ store, hub, wakes, clock }),
+    operator: new Operator({ store, queue, wakes, clock }),
+    signals: new Signals({ store, queue, wakes, clock, maxPayloadBytes }),
+    polls: new Polls({ queue, recovery, drain, timerBatchSize }),
+    drain,
+    queue,
+    warm,
+    heartbeats,
+  }
+}
+
+/** The pool, for what cannot do without one. */
+export function servingPool({ pool }: Collaborators, name: string): TransportPool {
+  if (pool?.servesSteps) return pool
+  throw new InvalidArgumentError(
+    `handle("${name}")`,
+    'needs a transport that can serve step handlers in this process'
+  )
+}

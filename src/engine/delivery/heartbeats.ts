@@ -1,0 +1,88 @@
+/*
+ * Heartbeats of dispatched steps. They are persisted sparsely: nothing for a step that ends within a
+ * second, then at most one write per interval and step, except that the first progress passes.
+ */
+import type { Cancel, Clock, Timers } from '../../foundation/clock.ts'
+import { bestEffort } from '../../foundation/failure.ts'
+import type { FullStore } from '../../store/full_store.ts'
+import type { Heartbeat } from '../../wire/messages.ts'
+
+/** A step that ends sooner leaves no beat. */
+const YOUNG_MS = 1000
+const INTERVAL_MS = 10_000
+/** More steps than this at once are not tracked one by one. */
+const TRACKED = 4096
+
+interface Tracked {
+  persistedAt?: number
+  withProgress: boolean
+  latest: Heartbeat
+  pending?: Cancel
+}
+
+export interface HeartbeatsOptions {
+  store: Pick<FullStore, 'recordStepHeartbeat'>
+  clock: Clock
+  timers: Timers
+  /** Beats must be seen well within this many ms of silence. */
+  silenceMs: number
+  report: (error: unknown, what: string) => void
+}
+
+export class Heartbeats {
+  readonly #options: HeartbeatsOptions
+  readonly #steps = new Map<string, Tracked>()
+  readonly #intervalMs: number
+
+  constructor(options: HeartbeatsOptions) {
+    this.#options = options
+    this.#intervalMs = Math.min(INTERVAL_MS, options.silenceMs / 4)
+  }
+
+  async onHeartbeat(beat: Heartbeat): Promise<void> {
+    if (beat.stepId === undefined) return
+    const step = this.#steps.get(beat.stepId)
+    if (!step) return this.#first(beat, beat.stepId)
+    step.latest = beat.progress === undefined ? { ...beat, progress: step.latest.progress } : beat
+    const news = beat.progress !== undefined && !step.withProgress
+    const now = this.#options.clock()
+    const rested =
+      step.persistedAt !== undefined && now - step.persistedAt >= this.#intervalMs
+    if (news || rested) await this.#persist(step)
+  }
+
+  /** The step was answered: nothing more is written about it. */
+  forget(stepId: string): void {
+    this.#steps.get(stepId)?.pending?.()
+    this.#steps.delete(stepId)
+  }
+
+  close(): void {
+    for (const stepId of [...this.#steps.keys()]) this.forget(stepId)
+  }
+
+  #first(beat: Heartbeat, stepId: string): void {
+    if (this.#steps.size >= TRACKED) {
+      for (const oldest of this.#steps.keys()) {
+        this.forget(oldest)
+        break
+      }
+    }
+    const step: Tracked = { withProgress: false, latest: beat }
+    this.#steps.set(stepId, step)
+    const wait = Math.min(YOUNG_MS, this.#options.silenceMs / 4)
+    step.pending = this.#options.timers.after(wait, () => {
+      step.pending = undefined
+      void bestEffort('a later beat says the same', this.#persist(step), this.#options.report)
+    })
+  }
+
+  async #persist(step: Tracked): Promise<void> {
+    const { runId, seq, progress } = step.latest
+    const now = this.#options.clock()
+    step.persistedAt = now
+    step.withProgress ||= progress !== undefined
+    const { store } = this.#options
+    await store.recordStepHeartbeat(runId, seq, new Date(now), progress)
+  }
+}

@@ -1,0 +1,75 @@
+/*
+ * Signals: a payload for whoever waits on a token, now or later. Delivery is one act of the store; both
+ * sides look twice, so a payload and a wait that miss each other are paired.
+ */
+import { InvalidArgumentError } from '../../errors.ts'
+import type { Clock } from '../../foundation/clock.ts'
+import { messageOf } from '../../foundation/failure.ts'
+import { eventKeyName, storableToken } from '../../foundation/ids.ts'
+import { toStored } from '../../foundation/json.ts'
+import { keyProblem } from '../../foundation/keys.ts'
+import type { FullStore } from '../../store/full_store.ts'
+import type { TurnQueue } from '../../turns/turn_queue.ts'
+import type { RunResult } from '../../types/run.ts'
+import type { Wakes } from '../wakes.ts'
+import { resultOf, resultOfTurn } from '../runs/result.ts'
+
+export interface SignalsOptions {
+  store: FullStore
+  queue: TurnQueue
+  wakes: Pick<Wakes, 'news'>
+  clock: Clock
+  maxPayloadBytes: number
+}
+
+export class Signals {
+  readonly #options: SignalsOptions
+
+  constructor(options: SignalsOptions) {
+    this.#options = options
+  }
+
+  /** The run's state after the turn the payload caused; null when it was buffered. */
+  async signal(token: string, payload: unknown): Promise<RunResult | null> {
+    const { store, clock } = this.#options
+    const problem = keyProblem(token, Infinity)
+    if (problem) throw new InvalidArgumentError('signal: the token', problem)
+    const stored = storableToken(token)
+    const nowMs = clock()
+    let outcome = await store.deliverSignal({
+      token: stored,
+      payload: this.#stored(token, payload),
+      nowMs,
+      buffer: true,
+    })
+    // A wait may have registered between the miss and the buffering.
+    if (!outcome.delivered) outcome = await store.pairSignal(stored, nowMs)
+    return outcome.delivered ? this.#wake(outcome.runId) : null
+  }
+
+  /** Latest value a run published under a key. */
+  async getEvent(runId: string, key: string): Promise<unknown> {
+    const row = await this.#options.store.getLatestCheckpointByName(runId, eventKeyName(key))
+    return row?.output
+  }
+
+  async #wake(runId: string): Promise<RunResult | null> {
+    const { queue, wakes, store } = this.#options
+    // A turn under way hears of it; waiting for that turn could be waiting for the caller.
+    const executing = queue.isExecuting(runId)
+    await wakes.news(runId)
+    const report = executing ? undefined : await queue.turnOf(runId)
+    if (report && !report.refused && !report.lost) return resultOfTurn(report)
+    const run = await store.getRun(runId)
+    return run && resultOf(run)
+  }
+
+  #stored(token: string, payload: unknown): unknown {
+    try {
+      const what = `the payload of signal "${token}"`
+      return toStored(payload, what, this.#options.maxPayloadBytes)
+    } catch (error) {
+      throw new InvalidArgumentError('signal:', messageOf(error))
+    }
+  }
+}

@@ -1,0 +1,174 @@
+/*
+ * What an engine is built from, and the settings that follow: defaults and checks in one place.
+ */
+import { InvalidArgumentError } from '../errors.ts'
+import { type Clock, type Timers, systemClock, systemTimers } from '../foundation/clock.ts'
+import { parseDuration } from '../foundation/duration.ts'
+import { randomId } from '../foundation/ids.ts'
+import { DEFAULT_MAX_PAYLOAD_BYTES } from '../foundation/json.ts'
+import { keyProblem } from '../foundation/keys.ts'
+import type { StateStore } from '../store/state_store.ts'
+import type { PoolMember } from '../transport/pool.ts'
+import type { Transport } from '../transport/ports.ts'
+import type { TurnSettings } from '../turns/needs.ts'
+
+/** Hands a started, requeued or recovered run to whatever executes it. */
+export interface RunDispatcher {
+  dispatch(runId: string): unknown
+}
+
+/** Where the engine says what nobody awaits. */
+export interface EngineLogger {
+  warn(message: string): void
+  error(message: string, error?: unknown): void
+}
+
+/** Constructor dependencies; everything but `store` is optional. Durations in ms unless said otherwise. */
+export interface WorkflowEngineDeps {
+  store: StateStore
+  /** Where dispatched steps go; without one `ctx.step` fails. */
+  transport?: Transport
+  /** Several, in order of failover; instead of `transport`. */
+  transports?: PoolMember[]
+  /** Epoch ms; everything the engine decides by time reads it. */
+  clock?: Clock
+  /** Timers behind every wait of the engine (ours). */
+  timers?: Timers
+  /** Unique per process; run leases are held by it. Default random. */
+  instanceId?: string
+  /** Worker pool; absent drives every namespace. */
+  namespace?: string
+  /** Lease of an executing run; default 30 000. */
+  leaseMs?: number
+  /** Crash pickups before a run is `dead`; default unlimited. */
+  maxRecoveryAttempts?: number
+  /** Fallback wake of a run that waits for news; default 300 000, 0 turns it off. */
+  reconcileMs?: number
+  /** Opt-in: send a dispatched step again that is pending this long. */
+  remoteRedispatchMs?: number
+  /** Dispatches of one step before it fails as lost; default 10. */
+  remoteRedispatchMax?: number
+  /** Most due runs one timer pass takes; default 500. */
+  timerBatchSize?: number
+  /** Read per task: W3C trace context. */
+  traceparent?: () => string | undefined
+  /** Read per task: what travels with it. */
+  context?: () => Record<string, unknown> | undefined
+  /** Restores a carrier around local work. */
+  rehydrate?: <T>(carrier: Record<string, unknown> | undefined, fn: () => T) => T
+  /** Attempts per saga undo; default 1. */
+  compensationRetries?: number
+  /** Longest wait for a dispatched undo without its own `timeoutMs`; default 300 000. */
+  compensationTimeoutMs?: number
+  /** Record that a local step began, unless it ends within 25 ms; default true. */
+  trackStepStart?: boolean
+  /** Instead of executing started runs on this instance. */
+  runDispatcher?: RunDispatcher
+  /** Suspended bodies kept live (ours): default false. */
+  continuations?: { max?: number; idleMs?: number | string } | false
+  /** Turns that execute at once (ours); default 100. */
+  turnSlots?: number
+  /** Largest payload in bytes of JSON (ours); default 8 MiB. */
+  maxPayloadBytes?: number
+  logger?: EngineLogger
+}
+
+/** Dependencies with every default filled in. */
+export interface EngineConfig {
+  store: StateStore
+  members: PoolMember[]
+  clock: Clock
+  timers: Timers
+  namespace?: string
+  maxRecoveryAttempts: number
+  timerBatchSize: number
+  turnSlots: number
+  runDispatcher?: RunDispatcher
+  carriers: {
+    traceparent: () => string | undefined
+    context: () => Record<string, unknown> | undefined
+    rehydrate: <T>(carrier: Record<string, unknown> | undefined, fn: () => T) => T
+  }
+  logger: EngineLogger
+  turns: TurnSettings
+}
+
+const MINUTE = 60_000
+const WARM_HISTORY = { maxBytes: 64 * 1024 * 1024, idleMs: 5 * MINUTE }
+const CONTINUATIONS = { max: 10_000, idleMs: 5 * MINUTE }
+
+/** Throws `InvalidArgumentError` naming the dependency that cannot be used. */
+export function resolveDeps(deps: WorkflowEngineDeps): EngineConfig {
+  if (!deps?.store) throw new InvalidArgumentError('WorkflowEngine: store', 'is required')
+  if (deps.transport && deps.transports) {
+    throw new InvalidArgumentError('WorkflowEngine: transport', 'and transports exclude each other')
+  }
+  const namespace = deps.namespace === '' ? undefined : deps.namespace
+  checkName('namespace', namespace)
+  checkName('instanceId', deps.instanceId)
+  return {
+    store: deps.store,
+    members:
+      deps.transports ?? (deps.transport ? [{ id: 'default', transport: deps.transport }] : []),
+    clock: deps.clock ?? systemClock,
+    timers: deps.timers ?? systemTimers,
+    namespace,
+    maxRecoveryAttempts: count('maxRecoveryAttempts', deps.maxRecoveryAttempts, Infinity),
+    timerBatchSize: count('timerBatchSize', deps.timerBatchSize, 500),
+    turnSlots: Math.max(1, count('turnSlots', deps.turnSlots, 100)),
+    runDispatcher: deps.runDispatcher,
+    carriers: {
+      traceparent: deps.traceparent ?? (() => undefined),
+      context: deps.context ?? (() => undefined),
+      rehydrate: deps.rehydrate ?? ((_carrier, fn) => fn()),
+    },
+    logger: deps.logger ?? SILENT,
+    turns: turnSettings(deps),
+  }
+}
+
+function turnSettings(deps: WorkflowEngineDeps): TurnSettings {
+  const { remoteRedispatchMs, reconcileMs = 5 * MINUTE } = deps
+  return {
+    instanceId: deps.instanceId ?? randomId(),
+    leaseMs: count('leaseMs', deps.leaseMs, 30_000, 1),
+    reconcileMs: Number.isFinite(reconcileMs) && reconcileMs >= 0 ? reconcileMs : 5 * MINUTE,
+    remoteRedispatchMs:
+      remoteRedispatchMs === undefined
+        ? undefined
+        : count('remoteRedispatchMs', remoteRedispatchMs, 0, 1),
+    remoteRedispatchMax: count('remoteRedispatchMax', deps.remoteRedispatchMax, 10, 1),
+    maxPayloadBytes: count('maxPayloadBytes', deps.maxPayloadBytes, DEFAULT_MAX_PAYLOAD_BYTES, 1),
+    trackStepStart: deps.trackStepStart ?? true,
+    compensationRetries: count('compensationRetries', deps.compensationRetries, 1, 1),
+    compensationTimeoutMs: count('compensationTimeoutMs', deps.compensationTimeoutMs, 5 * MINUTE),
+    continuations: continuationSettings(deps.continuations),
+    warmHistory: WARM_HISTORY,
+  }
+}
+
+function continuationSettings(
+  given: WorkflowEngineDeps['continuations']
+): TurnSettings['continuations'] {
+  if (!given) return false
+  return {
+    max: count('continuations.max', given.max, CONTINUATIONS.max),
+    idleMs: given.idleMs === undefined ? CONTINUATIONS.idleMs : parseDuration(given.idleMs),
+  }
+}
+
+function count(key: string, value: number | undefined, fallback: number, least = 0): number {
+  if (value === undefined) return fallback
+  if (typeof value === 'number' && value >= least) return value
+  throw new InvalidArgumentError(
+    `WorkflowEngine: ${key}`,
+    `must be a number of at least ${least}, got ${String(value)}`
+  )
+}
+
+function checkName(key: string, value: string | undefined): void {
+  const problem = value === undefined ? undefined : keyProblem(value)
+  if (problem) throw new InvalidArgumentError(`WorkflowEngine: ${key}`, problem)
+}
+
+const SILENT: EngineLogger = { warn: () => {}, error: () => {} }

@@ -1,0 +1,82 @@
+/*
+ * The registry: which workflows this process can run, by name and version.
+ */
+import { InvalidArgumentError, WorkflowNotRegisteredError } from '../errors.ts'
+import { isStandardSchema } from '../foundation/standard_schema.ts'
+import { keyProblem } from '../foundation/keys.ts'
+import { compareVersions } from '../foundation/versions.ts'
+import type { RunnableWorkflow, WorkflowLookup } from '../turns/needs.ts'
+import type { RegisterOptions, WorkflowFn } from '../types/workflow.ts'
+
+export interface RegisteredWorkflow extends RunnableWorkflow {
+  options: RegisterOptions
+}
+
+/** Options whose machinery is not part of this release: refused, never silently ignored. */
+const NOT_YET = [
+  'singleton',
+  'concurrency',
+  'executionTimeout',
+  'onEvent',
+  'eventBatch',
+  'requires',
+  'onError',
+  'deadLetterWorkflow',
+  'searchAttributesSchema',
+] as const
+
+export class Registry implements WorkflowLookup {
+  readonly #workflows = new Map<string, Map<string, RegisteredWorkflow>>()
+
+  /** Adds or replaces `name@version`. Throws `InvalidArgumentError` for what cannot be registered. */
+  register(name: string, version: string, fn: WorkflowFn, options: RegisterOptions = {}): void {
+    check('register: the workflow name', keyProblem(name))
+    check(`register: the version of workflow "${name}"`, keyProblem(version))
+    if (typeof fn !== 'function') {
+      throw new InvalidArgumentError(`register: workflow "${name}"`, 'needs a function')
+    }
+    const { inputSchema } = options
+    if (inputSchema !== undefined && !isStandardSchema(inputSchema)) {
+      const what = `register: the inputSchema of workflow "${name}"`
+      throw new InvalidArgumentError(what, 'is not a Standard Schema (zod 3.24+, valibot, arktype)')
+    }
+    for (const option of NOT_YET) {
+      if (options[option] === undefined) continue
+      throw new InvalidArgumentError(
+        `register: option "${option}" of workflow "${name}"`,
+        'is not supported by this release'
+      )
+    }
+    for (const tag of options.tags ?? []) {
+      check(`register: tag ${JSON.stringify(tag)} of workflow "${name}"`, keyProblem(tag))
+    }
+    const versions = this.#workflows.get(name) ?? new Map<string, RegisteredWorkflow>()
+    versions.set(version, { name, version, fn, inputSchema, options })
+    this.#workflows.set(name, versions)
+  }
+
+  find(name: string, version: string): RegisteredWorkflow | undefined {
+    return this.#workflows.get(name)?.get(version)
+  }
+
+  newest(name: string): RegisteredWorkflow | undefined {
+    const versions = [...(this.#workflows.get(name)?.values() ?? [])]
+    return versions.sort((a, b) => compareVersions(b.version, a.version))[0]
+  }
+
+  /** The version asked for, or the newest. Throws `WorkflowNotRegisteredError`; never falls back. */
+  resolve(name: string, version?: string): RegisteredWorkflow {
+    const found = version === undefined ? this.newest(name) : this.find(name, version)
+    if (found) return found
+    const known = [...(this.#workflows.get(name)?.keys() ?? [])]
+    throw new WorkflowNotRegisteredError(
+      name,
+      version,
+      known.length > 0 ? `Registered versions: ${known.join(', ')}` : undefined
+    )
+  }
+}
+
+function check(what: string, problem: string | undefined): void {
+  if (problem) throw new InvalidArgumentError(what, problem)
+}

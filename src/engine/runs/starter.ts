@@ -1,0 +1,149 @@
+/*
+ * Starting runs. Every check comes before the row; the insert itself decides who started an id. A start
+ * that rejects has written nothing.
+ */
+import { validateStandard } from '../../authoring/validate_standard.ts'
+import { workflowName } from '../../authoring/workflow_ref.ts'
+import { InvalidArgumentError } from '../../errors.ts'
+import type { Clock } from '../../foundation/clock.ts'
+import { messageOf } from '../../foundation/failure.ts'
+import { toStored } from '../../foundation/json.ts'
+import { keyProblem } from '../../foundation/keys.ts'
+import type { FullStore } from '../../store/full_store.ts'
+import type { RunResult, SearchAttributes, WorkflowRun } from '../../types/run.ts'
+import type { StartOptions, WorkflowRef } from '../../types/workflow.ts'
+import type { Registry, RegisteredWorkflow } from '../registry.ts'
+import type { Wakes } from '../wakes.ts'
+import { resultOf } from './result.ts'
+
+export interface StarterOptions {
+  store: Pick<FullStore, 'createRun' | 'getRun'>
+  registry: Registry
+  wakes: Pick<Wakes, 'started'>
+  clock: Clock
+  namespace?: string
+  maxPayloadBytes: number
+}
+
+export class Starter {
+  readonly #options: StarterOptions
+
+  constructor(options: StarterOptions) {
+    this.#options = options
+  }
+
+  async start(
+    ref: WorkflowRef,
+    input: unknown,
+    runId: string,
+    options: StartOptions = {}
+  ): Promise<RunResult> {
+    const { registry, store, wakes } = this.#options
+    check('start: the run id', keyProblem(runId))
+    const workflow = registry.resolve(workflowName(ref), options.version)
+    checkOptions(options)
+    const stored = this.#storedInput(workflow, input)
+    await validateInput(workflow, stored)
+    const run = this.#newRun(workflow, stored, runId, options)
+    try {
+      await store.createRun(run)
+    } catch (error) {
+      // Somebody else may have started this id: then theirs is the run.
+      const winner = await store.getRun(runId).catch(() => null)
+      if (!winner) throw error
+      return resultOf(winner)
+    }
+    if (run.status === 'pending') wakes.started(runId)
+    return { runId, status: run.status }
+  }
+
+  #storedInput(workflow: RegisteredWorkflow, input: unknown): unknown {
+    const what = `the input of workflow "${workflow.name}"`
+    try {
+      return toStored(input, what, this.#options.maxPayloadBytes)
+    } catch (error) {
+      throw new InvalidArgumentError('start:', messageOf(error))
+    }
+  }
+
+  #newRun(
+    workflow: RegisteredWorkflow,
+    input: unknown,
+    runId: string,
+    options: StartOptions
+  ): WorkflowRun {
+    const now = this.#options.clock()
+    const startAt = options.startAt === undefined ? now : Number(options.startAt)
+    const run: WorkflowRun = {
+      id: runId,
+      workflow: workflow.name,
+      workflowVersion: workflow.version,
+      status: startAt > now ? 'suspended' : 'pending',
+      namespace: options.namespace || this.#options.namespace || 'default',
+      input,
+      createdAt: new Date(now),
+      updatedAt: new Date(now),
+    }
+    if (startAt > now) run.wakeAt = startAt
+    const origin = options.origin ?? workflow.options.origin
+    if (origin !== undefined) run.origin = origin
+    if (options.priority !== undefined) run.priority = options.priority
+    if (options.searchAttributes) run.searchAttributes = { ...options.searchAttributes }
+    const tags = mergedTags(workflow.options.tags, options.tags)
+    if (tags) run.tags = tags
+    return run
+  }
+}
+
+function check(what: string, problem: string | undefined): void {
+  if (problem) throw new InvalidArgumentError(what, problem)
+}
+
+function checkOptions(options: StartOptions): void {
+  for (const tag of options.tags ?? []) {
+    check(`start: tag ${JSON.stringify(tag)}`, keyProblem(tag))
+  }
+  if (options.namespace) check('start: the namespace', keyProblem(options.namespace))
+  if (options.origin !== undefined) check('start: the origin', keyProblem(options.origin))
+  if (options.startAt !== undefined && !Number.isFinite(Number(options.startAt))) {
+    throw new InvalidArgumentError('start: startAt', 'must be a valid Date or epoch ms')
+  }
+  if (options.priority !== undefined && !Number.isInteger(options.priority)) {
+    throw new InvalidArgumentError('start: priority', 'must be an integer')
+  }
+  if (options.concurrency !== undefined) {
+    throw new InvalidArgumentError('start: concurrency', 'is not supported by this release')
+  }
+  checkAttributes(options.searchAttributes)
+}
+
+function checkAttributes(attributes: SearchAttributes | undefined): void {
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    check(`start: the search attribute ${JSON.stringify(key)}`, keyProblem(key))
+    const type = typeof value
+    const finite = type === 'number' && Number.isFinite(value)
+    if (type === 'string' || type === 'boolean' || finite) continue
+    throw new InvalidArgumentError(
+      `start: the search attribute "${key}"`,
+      'must be a string, a boolean or a finite number'
+    )
+  }
+}
+
+async function validateInput(workflow: RegisteredWorkflow, input: unknown): Promise<void> {
+  const { inputSchema, validateInput: validate } = workflow.options
+  const label = `the input of workflow "${workflow.name}"`
+  const parsed = inputSchema
+    ? await validateStandard(inputSchema, input, label, 'invalid_input')
+    : input
+  const refusal = await validate?.(parsed)
+  if (typeof refusal === 'string' && refusal !== '') {
+    throw new InvalidArgumentError(label, `was refused: ${refusal}`)
+  }
+}
+
+/** Static tags, then per-start ones, each once; reserved ones are not a caller's to set. */
+function mergedTags(ofWorkflow: string[] = [], ofStart: string[] = []): string[] | undefined {
+  const tags = [...new Set([...ofWorkflow, ...ofStart])].filter((tag) => !tag.startsWith('durable:'))
+  return tags.length > 0 ? tags : undefined
+}

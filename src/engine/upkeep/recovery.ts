@@ -1,0 +1,148 @@
+/*
+ * Recovery: runs left `running` by an executor that is gone. A run with a dispatched step in flight is
+ * no orphan: it parks, due at once, and counts no attempt. Any other is counted and set back to
+ * `pending`, or is dead when it was picked up too often. Recovery holds the lease under a name of its
+ * own, so that a late commit of the lost turn, even one of this very process, is refused.
+ */
+import type { Clock } from '../../foundation/clock.ts'
+import { bestEffort } from '../../foundation/failure.ts'
+import type { FullStore } from '../../store/full_store.ts'
+import type { TurnVerdict } from '../../store/ports/turn_commits.ts'
+import type { StepSender, TurnSettings } from '../../turns/needs.ts'
+import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import type { RunResult, RunStatus, WorkflowRun } from '../../types/run.ts'
+import type { EventHub } from '../event_hub.ts'
+import { resultOf } from '../runs/result.ts'
+import type { Wakes } from '../wakes.ts'
+
+export interface RecoveryOptions {
+  store: FullStore
+  hub: EventHub
+  wakes: Pick<Wakes, 'started' | 'newsInBackground'>
+  sender: StepSender
+  clock: Clock
+  settings: TurnSettings
+  maxRecoveryAttempts: number
+  namespace?: string
+  isExecuting: (runId: string) => boolean
+  report: (error: unknown, what: string) => void
+}
+
+export class Recovery {
+  readonly #options: RecoveryOptions
+
+  constructor(options: RecoveryOptions) {
+    this.#options = options
+  }
+
+  /** One pass; one run's failure never stops it. Answers the runs it moved. */
+  async recover(nowMs: number): Promise<RunResult[]> {
+    const { store, namespace, isExecuting, report } = this.#options
+    const moved: RunResult[] = []
+    for (const orphan of await store.listOrphanedRuns(nowMs, namespace)) {
+      if (isExecuting(orphan.id)) continue
+      try {
+        const result = await this.#take(orphan.id, nowMs)
+        if (result) moved.push(result)
+      } catch (error) {
+        report(error, `the recovery of run ${orphan.id}`)
+      }
+    }
+    return moved
+  }
+
+  async #take(runId: string, nowMs: number): Promise<RunResult | undefined> {
+    const { store, settings, clock, report } = this.#options
+    const owner = `${settings.instanceId}/recovery`
+    if (!(await store.tryLockRun(runId, owner, clock() + settings.leaseMs, nowMs))) return undefined
+    let moved = false
+    try {
+      const run = await store.getRun(runId)
+      if (run?.status !== 'running') return undefined
+      const rows = await store.queryCheckpoints(runId, { statuses: ['pending'] })
+      const inFlight = rows.filter((row) => row.kind === 'remote' && row.error === undefined)
+      const verdict =
+        inFlight.length > 0
+          ? await this.#park(run, inFlight, owner)
+          : await this.#redrive(run, owner)
+      moved = verdict.applied
+      if (!moved) return undefined
+      return resultOf({ ...run, status: verdict.status ?? run.status, error: undefined })
+    } finally {
+      const release = moved ? undefined : store.releaseRunLock(runId, owner)
+      if (release) await bestEffort('the lease lapses by itself', release, report)
+    }
+  }
+
+  /** Its work is on a transport. What the lost turn may not have sent goes out first. */
+  async #park(run: WorkflowRun, inFlight: StepCheckpoint[], owner: string): Promise<TurnVerdict> {
+    const { store, clock, settings, sender, wakes, report } = this.#options
+    const claimedAt = run.claimedAt?.getTime() ?? Infinity
+    for (const row of inFlight) {
+      // A volatile transport's task that died is sent again once it is silent for long enough.
+      if (row.enqueuedAt.getTime() < claimedAt || sender.isVolatile()) continue
+      await bestEffort('the next turn reviews it', this.#resend(row), report)
+    }
+    const now = clock()
+    // The lost turn may have been claimed for news that nobody has read.
+    await store.updateRunIf(run.id, ['running'], { wakeRequestedAt: now })
+    const wakeAts = inFlight.flatMap((row) => (row.wakeAt === undefined ? [] : [row.wakeAt]))
+    const fallback = settings.reconcileMs > 0 ? now + settings.reconcileMs : Infinity
+    const wakeAt = Math.min(...wakeAts, fallback)
+    const verdict = await this.#settle(run, owner, 'suspended', {
+      wakeAt: Number.isFinite(wakeAt) ? wakeAt : undefined,
+    })
+    if (verdict.applied) wakes.newsInBackground(run.id)
+    return verdict
+  }
+
+  async #redrive(run: WorkflowRun, owner: string): Promise<TurnVerdict> {
+    const { maxRecoveryAttempts, wakes, hub } = this.#options
+    const attempts = (run.recoveryAttempts ?? 0) + 1
+    if (attempts > maxRecoveryAttempts) {
+      const error = {
+        message: `crashed ${attempts} times without progress, at most ${maxRecoveryAttempts} pickups are allowed`,
+        code: 'max_recovery_attempts',
+      }
+      const verdict = await this.#settle(run, owner, 'dead', { error, recoveryAttempts: attempts })
+      if (verdict.applied) {
+        const { id, workflow, namespace } = run
+        hub.emit({ type: 'run.failed', runId: id, workflow, namespace, error })
+      }
+      return verdict
+    }
+    // Counted before the run is driven again: a crash in that turn counts too.
+    const verdict = await this.#settle(run, owner, 'pending', { recoveryAttempts: attempts })
+    if (verdict.applied) wakes.started(run.id)
+    return verdict
+  }
+
+  #settle(
+    run: WorkflowRun,
+    owner: string,
+    status: RunStatus,
+    patch: Partial<WorkflowRun>
+  ): Promise<TurnVerdict> {
+    const { store, clock } = this.#options
+    return store.commitTurn({
+      runId: run.id,
+      owner,
+      turn: run.turns ?? 0,
+      nowMs: clock(),
+      settle: { status, patch, evenIfCancelRequested: true },
+    })
+  }
+
+  #resend(row: StepCheckpoint): Promise<void> {
+    const { sender } = this.#options
+    return sender.send({
+      runId: row.runId,
+      seq: row.seq,
+      name: row.name,
+      stepId: row.stepId,
+      group: row.workerGroup ?? row.name,
+      input: row.input,
+      attempt: row.attempts,
+    })
+  }
+}

@@ -1,0 +1,46 @@
+/*
+ * Wakes: the one road of everything that can make a run move. A started run goes to the run dispatcher
+ * when there is one; news of a run that waits is executed here, where it came in.
+ */
+import { bestEffort } from '../foundation/failure.ts'
+import type { TurnQueue } from '../turns/turn_queue.ts'
+import type { RunDispatcher } from './deps.ts'
+import type { Drain } from './drain.ts'
+
+export interface WakesOptions {
+  queue: TurnQueue
+  drain: Drain
+  runDispatcher?: RunDispatcher
+  report: (error: unknown, what: string) => void
+}
+
+export class Wakes {
+  readonly #options: WakesOptions
+
+  constructor(options: WakesOptions) {
+    this.#options = options
+  }
+
+  /** A run is `pending`. Its row is durable; what fails here is found by the pending poll. */
+  started(runId: string): void {
+    const { queue, drain, runDispatcher, report } = this.#options
+    const dispatch = async () => {
+      if (runDispatcher) await runDispatcher.dispatch(runId)
+      else await queue.begin(runId)
+    }
+    // One microtask later: whoever causes a start is never re-entered by it.
+    const work = Promise.resolve().then(dispatch)
+    void drain.track(bestEffort('the row stays pending for a poll', work, report))
+  }
+
+  /** Something a waiting run may be waiting for is durable. Resolves when handed over. */
+  news(runId: string): Promise<void> {
+    return this.#options.drain.track(this.#options.queue.wake(runId))
+  }
+
+  /** The same for a caller that cannot fail: the run carries its wake request, or its poll is near. */
+  newsInBackground(runId: string): void {
+    const { report } = this.#options
+    void bestEffort('the timer poll sees the wake request', this.news(runId), report)
+  }
+}

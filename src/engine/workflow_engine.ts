@@ -1,0 +1,153 @@
+/*
+ * The engine: a facade. Every verb is one line into a collaborator; what it does is documented in api.ts.
+ */
+import { assemble, type Collaborators, servingPool } from './assemble.ts'
+import type { EngineApi } from './api.ts'
+import { type EngineConfig, resolveDeps, type WorkflowEngineDeps } from './deps.ts'
+import type { StepCheckpoint } from '../types/checkpoint.ts'
+import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
+import type { RunFilter, RunQuery } from '../types/query.ts'
+import type { RunResult, WorkflowRun } from '../types/run.ts'
+import type { StepHandler } from '../types/step.ts'
+import type { RegisterOptions, StartOptions, WorkflowFn, WorkflowRef } from '../types/workflow.ts'
+import type { CancelOptions } from './runs/canceller.ts'
+import { resultOfTurn } from './runs/result.ts'
+import type { WaitOptions } from './runs/waiter.ts'
+
+const DRAIN_MS = 10_000
+
+export class WorkflowEngine implements EngineApi {
+  readonly #config: EngineConfig
+  readonly #parts: Collaborators
+
+  /** Needs nothing but a store; see `WorkflowEngineDeps`. Throws for a dependency it cannot use. */
+  constructor(deps: WorkflowEngineDeps) {
+    this.#config = resolveDeps(deps)
+    this.#parts = assemble(this.#config)
+  }
+
+  /** The lease owner of this engine. */
+  get instanceId(): string {
+    return this.#config.turns.instanceId
+  }
+
+  /** The worker pool this engine drives; undefined for all. */
+  get namespace(): string | undefined {
+    return this.#config.namespace
+  }
+
+  register(name: string, version: string, fn: WorkflowFn<never>, options?: RegisterOptions): void {
+    this.#parts.registry.register(name, version, fn as WorkflowFn, options)
+    // A body kept live is of the code it replaces.
+    this.#parts.warm.dropLive()
+  }
+
+  handle(name: string, fn: StepHandler): void {
+    servingPool(this.#parts, name).handle(name, fn)
+  }
+
+  start(
+    workflow: WorkflowRef,
+    input: unknown,
+    runId: string,
+    options?: StartOptions
+  ): Promise<RunResult> {
+    return this.#parts.starter.start(workflow, input, runId, options)
+  }
+
+  waitForRun(runId: string, options?: WaitOptions): Promise<RunResult> {
+    return this.#parts.waiter.waitFor(runId, options)
+  }
+
+  cancel(runId: string, options?: CancelOptions): Promise<RunResult | null> {
+    return this.#parts.canceller.cancel(runId, options)
+  }
+
+  resume(runId: string): Promise<RunResult> {
+    return this.#parts.operator.resume(runId)
+  }
+
+  requeue(runId: string): Promise<RunResult | null> {
+    return this.#parts.operator.requeue(runId)
+  }
+
+  signal(token: string, payload?: unknown): Promise<RunResult | null> {
+    return this.#parts.signals.signal(token, payload)
+  }
+
+  async signalWithStart(
+    workflow: WorkflowRef,
+    input: unknown,
+    runId: string,
+    signal: { token: string; payload?: unknown },
+    options?: StartOptions
+  ): Promise<{ runId: string }> {
+    await this.start(workflow, input, runId, options)
+    await this.signal(signal.token, signal.payload)
+    return { runId }
+  }
+
+  getRun(runId: string): Promise<WorkflowRun | null> {
+    return this.#parts.store.getRun(runId)
+  }
+
+  listRuns(query: RunQuery = {}): Promise<WorkflowRun[]> {
+    return this.#parts.store.listRuns(query)
+  }
+
+  countRuns(query: RunFilter = {}): Promise<number> {
+    return this.#parts.store.countRuns(query)
+  }
+
+  listCheckpoints(runId: string): Promise<StepCheckpoint[]> {
+    return this.#parts.store.listCheckpoints(runId)
+  }
+
+  getEvent<TValue = unknown>(runId: string, key: string): Promise<TValue | undefined> {
+    return this.#parts.signals.getEvent(runId, key) as Promise<TValue | undefined>
+  }
+
+  subscribe(listener: EngineListener): () => void {
+    return this.#parts.hub.subscribe(listener)
+  }
+
+  use(interceptor: StepInterceptor): () => void {
+    return this.#parts.interceptors.use(interceptor)
+  }
+
+  runPending(nowMs = this.#config.clock()): Promise<RunResult[]> {
+    return this.#parts.polls.pending(nowMs)
+  }
+
+  async runOne(runId: string): Promise<RunResult | null> {
+    if (this.isDraining()) return null
+    const report = await this.#parts.queue.run(runId)
+    return report && !report.refused ? resultOfTurn(report) : null
+  }
+
+  recoverIncomplete(nowMs = this.#config.clock()): Promise<RunResult[]> {
+    return this.#parts.polls.recovery(nowMs)
+  }
+
+  resumeDueTimers(nowMs = this.#config.clock()): Promise<RunResult[]> {
+    return this.#parts.polls.timers(nowMs)
+  }
+
+  startConsumers(): void {
+    this.#parts.pool?.startConsumers()
+  }
+
+  beginDrain(spentMs?: number): void {
+    this.#parts.drain.begin(spentMs)
+  }
+
+  isDraining(): boolean {
+    return this.#parts.drain.draining
+  }
+
+  async drain(timeoutMs = DRAIN_MS): Promise<void> {
+    await this.#parts.drain.drain(timeoutMs)
+    this.#parts.warm.clear()
+    this.#parts.heartbeats.close()
+  }
+}

@@ -1,0 +1,29 @@
+/*
+ * What follows from a settled turn, as data. Each is idempotent by a derived id and can be derived again
+ * from the store, so losing one costs a delay, never a run.
+ */
+import type { StepError } from '../foundation/failure.ts'
+import type { RunStatus } from '../types/run.ts'
+
+/** The successor of a continue-as-new exists; it wants its first turn. */
+export interface WakeSuccessor {
+  kind: 'wakeSuccessor'
+  runId: string
+}
+
+export type Effect = WakeSuccessor
+
+/** How a turn left its run. */
+export interface TurnReport {
+  runId: string
+  status: RunStatus
+  output?: unknown
+  error?: StepError
+  effects: Effect[]
+  /** News came that this turn has not seen: the run wants another turn at once. */
+  again: boolean
+  /** The turn ended without settling: fenced, or a store call of unknown outcome. */
+  lost?: boolean
+  /** Why this process cannot run it; nothing happened to the run. */
+  refused?: Error
+}

@@ -1,0 +1,85 @@
+/*
+ * What a turn needs from outside, as narrow interfaces. The engine's composition root passes the
+ * implementations; a test passes literals. Nothing here is a class of the engine.
+ */
+import type { Clock, Timers } from '../foundation/clock.ts'
+import type { StandardSchemaV1 } from '../foundation/standard_schema.ts'
+import type { FullStore } from '../store/full_store.ts'
+import type { EngineEvent, StepInvocation } from '../types/engine_event.ts'
+import type { WorkflowFn } from '../types/workflow.ts'
+import type { RemoteTask, StepResult } from '../wire/messages.ts'
+
+/** A registered workflow body. */
+export interface RunnableWorkflow {
+  name: string
+  version: string
+  fn: WorkflowFn
+  inputSchema?: StandardSchemaV1
+}
+
+export interface WorkflowLookup {
+  find(name: string, version: string): RunnableWorkflow | undefined
+  /** The newest registered version; a continuation runs it. */
+  newest(name: string): RunnableWorkflow | undefined
+}
+
+/** Tells listeners; never throws, never waits (invariant 13). */
+export interface Emitter {
+  emit(event: Omit<EngineEvent, 'at'>): void
+}
+
+/** Where dispatched steps go. */
+export interface StepSender {
+  /** Hands a task over; rejects when no transport took it. */
+  send(task: RemoteTask, transportId?: string): Promise<void>
+  /** The transport that takes this task loses it with the process. */
+  isVolatile(transportId?: string): boolean
+  /** The step's handler runs, or waits to run, in this process. */
+  isRunning(stepId: string): boolean
+  /** Awaits the result of a step in memory; answers how to stop waiting. */
+  onceSettled(stepId: string, listener: (result: StepResult) => void): () => void
+}
+
+/** What travels with a dispatched task, and how it is restored around local work. */
+export interface Carriers {
+  traceparent(): string | undefined
+  context(): Record<string, unknown> | undefined
+  rehydrate<T>(carrier: Record<string, unknown> | undefined, fn: () => T): T
+}
+
+export interface Interceptors {
+  around(invocation: StepInvocation, body: () => Promise<unknown>): Promise<unknown>
+}
+
+export interface TurnSettings {
+  /** Lease owner of this process. */
+  instanceId: string
+  leaseMs: number
+  /** 0 turns the fallback wake off. */
+  reconcileMs: number
+  remoteRedispatchMs?: number
+  remoteRedispatchMax: number
+  maxPayloadBytes: number
+  trackStepStart: boolean
+  compensationRetries: number
+  compensationTimeoutMs: number
+  /** Suspended bodies kept live, and how long; false keeps none. */
+  continuations: { max: number; idleMs: number } | false
+  /** Suspended histories kept, in bytes, and how long. */
+  warmHistory: { maxBytes: number; idleMs: number }
+}
+
+export interface TurnNeeds {
+  store: FullStore
+  clock: Clock
+  timers: Timers
+  random: () => number
+  settings: TurnSettings
+  lookup: WorkflowLookup
+  emitter: Emitter
+  sender: StepSender
+  carriers: Carriers
+  interceptors: Interceptors
+  /** Told of errors that break nothing but should be seen. */
+  report(error: unknown, what: string): void
+}

@@ -1,0 +1,147 @@
+/*
+ * Dispatched steps: a `pending` row first, then the task, then the park (invariant 2). What is missing
+ * follows from the row: a first dispatch, a retry that is due, a task that was lost.
+ */
+import { backoffDelay, isFinalFailure, maxAttempts } from '../../foundation/backoff.ts'
+import { toStepError } from '../../foundation/failure.ts'
+import type { CommandOf } from '../../replay/commands.ts'
+import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import type { RemoteTask } from '../../wire/messages.ts'
+import { routingToken } from '../../wire/names.ts'
+import type { Turn } from '../turn.ts'
+
+type CallCommand = CommandOf<'call'>
+
+/** A volatile transport's task that is silent for this many lease lengths is taken for lost. */
+const SILENT_LEASES = 2
+
+export function performCall(command: CallCommand, turn: Turn): void {
+  const row = turn.history.at(command.seq)
+  if (turn.isWorking(command.seq)) return
+  if (!row) dispatch(command, turn, { attempt: 1 })
+  else if (row.status === 'pending') reviewPending(command, row, turn)
+  else if (row.status === 'failed') retry(command, row, turn)
+}
+
+function retry(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
+  const retryOf = row.attempts
+  // Attempts an operator took back start over.
+  if (row.attempts === 0) return dispatch(command, turn, { attempt: 1, retryOf })
+  if (isFinalFailure(row, maxAttempts(command.options))) return
+  const { random } = turn.needs
+  const delay = backoffDelay(row.attempts, command.options, random)
+  if (row.wakeAt === undefined && delay > 0) {
+    // Stamped once, so that a replay waits for the same moment.
+    turn.write({ ...row, wakeAt: turn.now() + delay }, { urgent: false, retryOf })
+  } else if (row.wakeAt === undefined || row.wakeAt <= turn.now()) {
+    dispatch(command, turn, { attempt: row.attempts + 1, retryOf })
+  }
+}
+
+/** A task that is out: wait for it, unless it was lost. */
+function reviewPending(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
+  const { settings, sender } = turn.needs
+  const { transport } = command.options
+  if (sender.isVolatile(transport)) {
+    const patience = SILENT_LEASES * settings.leaseMs
+    const silentAt = lastSign(row) + patience
+    if (turn.now() < silentAt) return turn.lookAgainAt(silentAt)
+    if (sender.isRunning(row.stepId)) return turn.lookAgainAt(turn.now() + patience)
+    return dispatch(command, turn, { attempt: row.attempts })
+  }
+  if (settings.remoteRedispatchMs !== undefined) reviewLost(command, row, turn)
+}
+
+/** The opt-in for brokers that may lose a job: past its deadline the same step id is sent again. */
+function reviewLost(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
+  const { remoteRedispatchMs = 0, remoteRedispatchMax } = turn.needs.settings
+  const alive = row.lastHeartbeatAt ? row.lastHeartbeatAt.getTime() + remoteRedispatchMs : 0
+  const deadline = Math.max(row.wakeAt ?? turn.now() + remoteRedispatchMs, alive)
+  if (deadline > turn.now()) {
+    if (row.wakeAt !== deadline) turn.write({ ...row, wakeAt: deadline }, { urgent: false })
+    return
+  }
+  if (row.attempts < remoteRedispatchMax) {
+    return dispatch(command, turn, { attempt: row.attempts + 1 })
+  }
+  const message = `step "${command.name}" was dispatched ${row.attempts} times without an answer`
+  turn.write(
+    {
+      ...row,
+      status: 'failed',
+      wakeAt: undefined,
+      error: { message, code: 'remote_step_lost', retryable: false },
+      finishedAt: new Date(turn.now()),
+    },
+    { urgent: true }
+  )
+}
+
+function dispatch(
+  command: CallCommand,
+  turn: Turn,
+  { attempt, retryOf }: { attempt: number; retryOf?: number }
+): void {
+  const { seq, name, input, options } = command
+  const { settings } = turn.needs
+  const group = routingToken(name, turn.run.namespace)
+  const row = turn.newRow({
+    seq,
+    name,
+    kind: 'remote',
+    status: 'pending',
+    input,
+    attempts: attempt,
+    maxAttempts: maxAttempts(options),
+    workerGroup: group,
+  })
+  if (options.timeoutMs !== undefined) row.timeoutMs = options.timeoutMs
+  if (settings.remoteRedispatchMs !== undefined) {
+    row.wakeAt = turn.now() + settings.remoteRedispatchMs
+  }
+  if (turn.needs.sender.isVolatile(options.transport)) {
+    turn.lookAgainAt(turn.now() + SILENT_LEASES * settings.leaseMs)
+  }
+  turn.reserve(seq)
+  turn.write(row, { urgent: true, retryOf, then: () => sendTask(command, row, turn) })
+}
+
+function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
+  const { carriers, emitter, sender } = turn.needs
+  const { seq, name, options } = command
+  const task: RemoteTask = {
+    runId: turn.run.id,
+    seq,
+    name,
+    stepId: row.stepId,
+    group: row.workerGroup ?? name,
+    input: row.input,
+    attempt: row.attempts,
+  }
+  const traceparent = carriers.traceparent()
+  const context = carriers.context()
+  const priority = options.priority ?? turn.run.priority
+  if (traceparent !== undefined) task.traceparent = traceparent
+  if (context !== undefined) task.context = context
+  if (priority !== undefined) task.priority = priority
+  turn.send(async () => {
+    const about = { runId: turn.run.id, workflow: turn.run.workflow, seq, name }
+    emitter.emit({ type: 'step.started', ...about, kind: 'remote' })
+    try {
+      await sender.send(task, options.transport)
+    } catch (error) {
+      // Nobody has the task: the row must not look as if somebody had.
+      turn.needs.report(error, `dispatch of step ${row.stepId}`)
+      const failed = { ...toStepError(error), retryable: true }
+      turn.write(
+        { ...row, status: 'failed', error: failed, finishedAt: new Date(turn.now()), wakeAt: undefined },
+        { urgent: true }
+      )
+    } finally {
+      turn.release(seq)
+    }
+  })
+}
+
+const lastSign = (row: StepCheckpoint): number =>
+  Math.max(row.enqueuedAt.getTime(), row.lastHeartbeatAt?.getTime() ?? 0)

@@ -1,0 +1,18 @@
+/*
+ * Timers: a deadline recorded once. The row is complete from the start; its `wakeAt` is what counts.
+ */
+import type { CommandOf } from '../../replay/commands.ts'
+import type { Turn } from '../turn.ts'
+
+export function performTimer(command: CommandOf<'timer'>, turn: Turn): void {
+  const { seq, name } = command
+  if (turn.history.at(seq)) return
+  writeDeadline(turn, seq, name, command.at ?? turn.now() + (command.afterMs ?? 0))
+}
+
+/** Records a deadline (epoch ms) at a position. */
+export function writeDeadline(turn: Turn, seq: number, name: string, wakeAt: number): void {
+  turn.write(turn.newRow({ seq, name, kind: 'sleep', status: 'completed', wakeAt }), {
+    urgent: false,
+  })
+}

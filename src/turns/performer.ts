@@ -1,0 +1,42 @@
+/*
+ * Performers: one per command kind. A performer looks at the rows of its command's positions and does
+ * what is missing: it may read ports, append to the journal and start local work. It may not write a run
+ * status and may not wake anything. It may be called again for the same await at any time.
+ */
+import type { CommandKind, CommandOf } from '../replay/commands.ts'
+import { performCall } from './perform/call_step.ts'
+import { performCapture } from './perform/capture.ts'
+import { performLocal } from './perform/local_step.ts'
+import { performMark } from './perform/mark.ts'
+import { performSignal } from './perform/signal.ts'
+import { performTimer } from './perform/timer.ts'
+import { performTransaction } from './perform/transaction.ts'
+import type { OpenAwait } from '../replay/open_await.ts'
+import type { Turn } from './turn.ts'
+
+type Performer<K extends CommandKind> = (command: CommandOf<K>, turn: Turn) => void
+
+const PERFORMERS: { [K in CommandKind]: Performer<K> } = {
+  local: performLocal,
+  capture: performCapture,
+  transaction: performTransaction,
+  mark: performMark,
+  call: performCall,
+  timer: performTimer,
+  signal: performSignal,
+}
+
+export function perform(entry: OpenAwait, turn: Turn): void {
+  const { command } = entry
+  ;(PERFORMERS[command.kind] as Performer<CommandKind>)(command, turn)
+}
+
+/** Whose answer may lie outside its rows: a turn that continues a live body asks again. */
+export function looksOutside(entry: OpenAwait): boolean {
+  return entry.command.kind === 'signal' || entry.command.kind === 'call'
+}
+
+/** Waits for news rather than for a time: its wake-up can be lost. */
+export function waitsForNews(entry: OpenAwait): boolean {
+  return entry.command.kind === 'signal' || entry.command.kind === 'call'
+}

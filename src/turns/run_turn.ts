@@ -1,0 +1,283 @@
+/*
+ * RunTurn: one turn of one run, from a claim to its release. It feeds the replay core, gives the core's
+ * commands to performers, writes through the journal and settles. It owns nothing beyond the turn except
+ * what it hands to the warm runs. How it holds together: docs/internals/turn.md.
+ */
+import { runInWorkflowScope } from '../authoring/ambient.ts'
+import { validateStandard } from '../authoring/validate_standard.ts'
+import { createCtx } from '../ctx/create_ctx.ts'
+import { NamespaceMismatch, WorkflowNotRegisteredError } from '../errors.ts'
+import { bestEffort } from '../foundation/failure.ts'
+import { cloneJson } from '../foundation/json.ts'
+import { debug } from '../foundation/debug.ts'
+import { History } from '../replay/history.ts'
+import type { ClaimedRun } from '../store/ports/run_claims.ts'
+import type { WorkflowRun } from '../types/run.ts'
+import type { TurnReport } from './effects.ts'
+import type { LeaseHold, LeaseKeeper } from './lease_keeper.ts'
+import type { RunnableWorkflow, TurnNeeds } from './needs.ts'
+import { looksOutside, perform } from './performer.ts'
+import { awaitsVerdict, judgeReopened } from './reopen.ts'
+import { unwindSaga } from './saga_unwind.ts'
+import { failedWith, type Outcome, outcomeOf, settleTurn } from './settle.ts'
+import { Turn, TurnLostError } from './turn.ts'
+import type { WarmRun, WarmRuns } from './warm_runs.ts'
+
+/** What others may do with a turn that executes. */
+export interface TurnHandle {
+  /** News of this run came. */
+  ring(): void
+  /** Nothing but the settling write is left. */
+  parking: boolean
+}
+
+export interface RunTurnOptions {
+  needs: TurnNeeds
+  leases: LeaseKeeper
+  warm: WarmRuns
+  /** Scope of this process; undefined drives every namespace. */
+  namespace?: string
+}
+
+const trace = debug('turns')
+
+export class RunTurn {
+  readonly #needs: TurnNeeds
+  readonly #leases: LeaseKeeper
+  readonly #warm: WarmRuns
+  readonly #namespace?: string
+
+  constructor(options: RunTurnOptions) {
+    this.#needs = options.needs
+    this.#leases = options.leases
+    this.#warm = options.warm
+    this.#namespace = options.namespace
+  }
+
+  /** Executes a claimed run. Never rejects: a turn that may not go on is reported as lost. */
+  async execute(claimed: ClaimedRun, handle: TurnHandle, owner: string): Promise<TurnReport> {
+    const { run } = claimed
+    const hold = this.#leases.hold(run.id, owner)
+    try {
+      const refused = this.#refusal(run)
+      if (refused) return await this.#giveBack(claimed, hold, refused)
+      const workflow = this.#needs.lookup.find(run.workflow, run.workflowVersion)!
+      return await this.#drive(claimed, workflow, hold, handle)
+    } catch (error) {
+      return await this.#lose(run, hold, error)
+    } finally {
+      this.#leases.drop(hold)
+    }
+  }
+
+  /** Why this process cannot run it. */
+  #refusal(run: WorkflowRun): Error | undefined {
+    const { namespace = 'default' } = run
+    if (this.#namespace !== undefined && namespace !== this.#namespace) {
+      return new NamespaceMismatch(run.id, namespace, this.#namespace)
+    }
+    if (this.#needs.lookup.find(run.workflow, run.workflowVersion)) return undefined
+    return new WorkflowNotRegisteredError(
+      run.workflow,
+      run.workflowVersion,
+      `Run ${run.id} began on this version: keep it deployed until its runs have ended`
+    )
+  }
+
+  async #drive(
+    claimed: ClaimedRun,
+    workflow: RunnableWorkflow,
+    hold: LeaseHold,
+    handle: TurnHandle
+  ): Promise<TurnReport> {
+    let { run } = claimed
+    let kept = this.#warm.take(claimed)
+    if (claimed.previousTurns === undefined) {
+      const { id, namespace } = run
+      this.#needs.emitter.emit({ type: 'run.started', runId: id, workflow: run.workflow, namespace })
+    }
+    for (;;) {
+      const turn = await this.#open(claimed, run, hold, kept)
+      handle.ring = () => {
+        turn.news = true
+        turn.ring()
+      }
+      try {
+        const outcome = await this.#play(turn, workflow, kept)
+        handle.parking = true
+        const report = await settleTurn(turn, outcome)
+        if (report) return this.#finish(turn, outcome, report)
+      } finally {
+        turn.journal.close()
+        turn.replay.onActivity = undefined
+      }
+      // A cancel intent refused the settle: replay once more, and undo.
+      handle.parking = false
+      trace('run %s: cancel requested, undoing', run.id)
+      await turn.replay.unwind()
+      run = { ...run, cancelRequestedAt: turn.now() }
+      kept = undefined
+    }
+  }
+
+  /** A turn over kept or loaded history. */
+  async #open(
+    claimed: ClaimedRun,
+    run: WorkflowRun,
+    hold: LeaseHold,
+    kept: WarmRun | undefined
+  ): Promise<Turn> {
+    const needs = this.#needs
+    if (kept && run.cancelRequestedAt === undefined) {
+      const rows = await needs.store.listCheckpointsAt(run.id, kept.openSeqs, kept.frontier)
+      const changed = kept.history.merge(rows)
+      const turn = new Turn({ run, needs, hold, history: kept.history, replay: kept.replay })
+      if (kept.replay) {
+        kept.replay.changed(changed)
+        for (const entry of kept.replay.openAwaits()) {
+          if (looksOutside(entry)) kept.replay.attend(entry)
+        }
+      }
+      return turn
+    }
+    void kept?.replay?.unwind()
+    const first = claimed.previousTurns === undefined
+    const rows = first ? [] : await needs.store.listCheckpointsForReplay(run.id)
+    return new Turn({ run, needs, hold, history: new History(rows.filter((row) => row.seq >= 0)) })
+  }
+
+  async #play(turn: Turn, workflow: RunnableWorkflow, kept: WarmRun | undefined): Promise<Outcome> {
+    if (!(kept?.replay && turn.replay === kept.replay)) {
+      const invalid = await this.#begin(turn, workflow)
+      if (invalid) return this.#unwound(turn, invalid)
+    }
+    await this.#advance(turn)
+    const { replay } = turn
+    if (replay.broken) {
+      await turn.quiesce()
+      return failedWith(turn, replay.broken)
+    }
+    if (turn.intent) {
+      await turn.drain()
+      return this.#unwound(turn, CANCELLED)
+    }
+    if (!replay.end) {
+      await turn.quiesce()
+      return { kind: 'suspended' }
+    }
+    const outcome = outcomeOf(turn, replay.end)
+    if (outcome.kind === 'failed') {
+      await turn.drain()
+      return this.#unwound(turn, outcome)
+    }
+    await turn.quiesce()
+    return outcome
+  }
+
+  /** Starts the body; answers a failure when its input is not valid any more. */
+  async #begin(turn: Turn, workflow: RunnableWorkflow): Promise<Outcome | undefined> {
+    let input = cloneJson(turn.run.input)
+    if (workflow.inputSchema) {
+      try {
+        const label = `the input of workflow "${workflow.name}"`
+        input = await validateStandard(workflow.inputSchema, input, label, 'invalid_input')
+      } catch (error) {
+        return failedWith(turn, error)
+      }
+    }
+    if ([...turn.history.rows()].some(awaitsVerdict)) {
+      await judgeReopened(turn, workflow, input)
+    }
+    const { settings, store } = this.#needs
+    const ctx = createCtx({
+      replay: turn.replay,
+      maxPayloadBytes: settings.maxPayloadBytes,
+      transactions: store.capabilities.transaction,
+    })
+    turn.replay.start(() => runInWorkflowScope(ctx, () => workflow.fn(ctx, input)))
+    return undefined
+  }
+
+  /** Runs the body until it ended, or waits for nothing that this turn can give. */
+  async #advance(turn: Turn): Promise<void> {
+    const { replay, journal } = turn
+    for (;;) {
+      turn.check()
+      turn.finish()
+      journal.flush()
+      if (turn.news) await turn.reread()
+      await replay.settle(turn.now)
+      turn.stampNow()
+      if (replay.broken || replay.end) return
+      if (!turn.intent) {
+        for (const entry of replay.takeAttention(turn.now())) perform(entry, turn)
+      }
+      journal.flush()
+      if (turn.finished.length > 0 || turn.news || replay.deliverable(turn.now())) continue
+      // A body that waits for something else than its ctx is waited for, under the lease.
+      const foreign = replay.openCount === 0 && !turn.intent
+      if (journal.idle && !turn.busy && !foreign) return
+      journal.flush({ all: true })
+      await turn.bell(replay.nextDeadline())
+    }
+  }
+
+  async #unwound(turn: Turn, outcome: Outcome): Promise<Outcome> {
+    await unwindSaga(turn)
+    return outcome
+  }
+
+  #finish(turn: Turn, outcome: Outcome, report: TurnReport): TurnReport {
+    const { run, replay, history } = turn
+    if (outcome.kind === 'suspended' && !report.lost) {
+      this.#warm.keep(run.id, {
+        turn: run.turns ?? 0,
+        history,
+        openSeqs: replay.openSeqs(),
+        frontier: replay.position,
+        replay,
+      })
+    } else {
+      void replay.unwind()
+    }
+    trace('run %s turn %d: %s%s', run.id, run.turns, report.status, report.lost ? ' (lost)' : '')
+    return report
+  }
+
+  /** This process cannot run it: the run goes back to where it was, due a little later. */
+  async #giveBack(claimed: ClaimedRun, hold: LeaseHold, refused: Error): Promise<TurnReport> {
+    const { run, previousStatus, previousTurns } = claimed
+    const { store, clock, settings } = this.#needs
+    const status = previousStatus === 'pending' ? 'pending' : 'suspended'
+    await store.commitTurn({
+      runId: run.id,
+      owner: hold.owner,
+      turn: run.turns ?? 0,
+      nowMs: clock(),
+      settle: {
+        status,
+        evenIfCancelRequested: true,
+        patch: {
+          wakeAt: status === 'suspended' ? clock() + settings.leaseMs : run.wakeAt,
+          turns: previousTurns,
+        },
+      },
+    })
+    return { runId: run.id, status, effects: [], again: false, refused }
+  }
+
+  async #lose(run: WorkflowRun, hold: LeaseHold, error: unknown): Promise<TurnReport> {
+    this.#warm.drop(run.id)
+    if (!(error instanceof TurnLostError)) {
+      this.#needs.report(error, `the turn of run ${run.id}`)
+    }
+    trace('run %s turn %d is lost: %s', run.id, run.turns, error)
+    await bestEffort(
+      'recovery takes a run whose lease lapses',
+      this.#needs.store.releaseRunLock(run.id, hold.owner)
+    )
+    return { runId: run.id, status: 'running', effects: [], again: false, lost: true }
+  }
+}
+
+const CANCELLED: Outcome = { kind: 'cancelled', error: { message: 'cancelled' } }

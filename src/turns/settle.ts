@@ -1,0 +1,174 @@
+/*
+ * Settling: how a turn's end becomes the run's status, in one conditional, owner-fenced write that also
+ * releases the lease (invariants 1, 3, 4). Not applied: nothing is emitted, nobody is notified.
+ */
+import { FatalError } from '../errors.ts'
+import { type StepError, toStepError, messageOf } from '../foundation/failure.ts'
+import { nextLinkId } from '../foundation/ids.ts'
+import { toStored } from '../foundation/json.ts'
+import type { BodyEnd } from '../replay/outcome.ts'
+import type { TurnVerdict } from '../store/ports/turn_commits.ts'
+import type { RunStatus, WorkflowRun } from '../types/run.ts'
+import type { Effect, TurnReport } from './effects.ts'
+import { waitsForNews } from './performer.ts'
+import { signalWait } from './perform/signal.ts'
+import type { Turn } from './turn.ts'
+
+/** What a turn came to. */
+export type Outcome =
+  | { kind: 'completed'; output: unknown }
+  | { kind: 'failed'; error: StepError }
+  | { kind: 'cancelled'; error: StepError }
+  | { kind: 'continued'; input: unknown }
+  | { kind: 'suspended' }
+
+/** Answers undefined when a cancel intent refused the write: the turn must undo instead. */
+export async function settleTurn(turn: Turn, outcome: Outcome): Promise<TurnReport | undefined> {
+  const status = STATUS[outcome.kind]
+  const successor = outcome.kind === 'continued' ? successorOf(turn, outcome.input) : undefined
+  const verdict = await turn.journal.settle(
+    {
+      status,
+      patch: patchOf(turn, outcome),
+      looks: outcome.kind === 'suspended' ? secondLooks(turn) : undefined,
+    },
+    successor ? [successor] : []
+  )
+  if (!verdict.applied && verdict.cancelRequested && status !== 'cancelled') return undefined
+  if (!verdict.applied) return lostReport(turn.run, verdict)
+  return appliedReport(turn, outcome, verdict, successor)
+}
+
+/** How the end of a body reads as an outcome. */
+export function outcomeOf(turn: Turn, end: BodyEnd): Outcome {
+  if (end.kind === 'continued') return { kind: 'continued', input: end.input }
+  if (end.kind === 'threw') return failedWith(turn, end.error)
+  try {
+    const what = `the output of workflow "${turn.run.workflow}"`
+    return {
+      kind: 'completed',
+      output: toStored(end.value, what, turn.needs.settings.maxPayloadBytes),
+    }
+  } catch (error) {
+    const code = (error as { code?: string }).code
+    return failedWith(turn, new FatalError(messageOf(error), code))
+  }
+}
+
+export function failedWith(turn: Turn, thrown: unknown): Outcome {
+  const { retryable: _, ...error } = toStepError(thrown)
+  const step = turn.replay.stepOf(thrown)
+  return { kind: 'failed', error: step ? { ...error, step } : error }
+}
+
+const STATUS: Record<Outcome['kind'], RunStatus> = {
+  completed: 'completed',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  continued: 'completed',
+  suspended: 'suspended',
+}
+
+function patchOf(turn: Turn, outcome: Outcome): Partial<WorkflowRun> {
+  const patch: Partial<WorkflowRun> = { wakeAt: undefined }
+  // Progress since the last crash: a long-lived run is not buried by many deploys.
+  if (turn.run.recoveryAttempts && turn.settled > 0) patch.recoveryAttempts = 0
+  switch (outcome.kind) {
+    case 'completed':
+      return { ...patch, output: outcome.output, error: undefined }
+    case 'failed':
+      return { ...patch, error: outcome.error }
+    case 'cancelled':
+      return { ...patch, error: outcome.error, cancelRequestedAt: undefined }
+    case 'continued':
+      return { ...patch, error: undefined }
+    case 'suspended':
+      return { ...patch, wakeAt: wakeOf(turn), error: undefined }
+  }
+}
+
+/** When a parked run is due: its next deadline, or the fallback when it waits for news. */
+function wakeOf(turn: Turn): number | undefined {
+  const { reconcileMs } = turn.needs.settings
+  let wake = Math.min(turn.replay.nextDeadline() ?? Infinity, turn.parkBy)
+  const news = [...turn.replay.openAwaits()].some(waitsForNews) || turn.replay.openCount === 0
+  if (news && reconcileMs > 0) wake = Math.min(wake, turn.now() + reconcileMs)
+  return Number.isFinite(wake) ? wake : undefined
+}
+
+/** Waits look into the buffers once more, later than they registered. */
+function secondLooks(turn: Turn) {
+  const looks = []
+  for (const { command } of turn.replay.openAwaits()) {
+    if (command.kind === 'signal') looks.push(signalWait(command, turn))
+  }
+  return looks.length > 0 ? looks : undefined
+}
+
+function successorOf(turn: Turn, input: unknown): WorkflowRun {
+  const { run } = turn
+  const at = new Date(turn.now())
+  const newest = turn.needs.lookup.newest(run.workflow)
+  const successor: WorkflowRun = {
+    id: nextLinkId(run.id),
+    workflow: run.workflow,
+    workflowVersion: newest?.version ?? run.workflowVersion,
+    status: 'pending',
+    input,
+    createdAt: at,
+    updatedAt: at,
+  }
+  if (run.namespace !== undefined) successor.namespace = run.namespace
+  if (run.priority !== undefined) successor.priority = run.priority
+  if (run.origin !== undefined) successor.origin = run.origin
+  if (run.awaited) successor.awaited = true
+  if (run.tags) successor.tags = run.tags.filter((tag) => !tag.startsWith('durable:'))
+  if (run.searchAttributes) successor.searchAttributes = run.searchAttributes
+  return successor
+}
+
+function appliedReport(
+  turn: Turn,
+  outcome: Outcome,
+  verdict: TurnVerdict,
+  successor: WorkflowRun | undefined
+): TurnReport {
+  const { run } = turn
+  const about = { runId: run.id, workflow: run.workflow, namespace: run.namespace }
+  const { emitter } = turn.needs
+  const effects: Effect[] = []
+  const report: TurnReport = {
+    runId: run.id,
+    status: verdict.status ?? STATUS[outcome.kind],
+    effects,
+    again: outcome.kind === 'suspended' && verdict.wakeRequested,
+  }
+  switch (outcome.kind) {
+    case 'completed':
+      report.output = outcome.output
+      emitter.emit({ type: 'run.completed', ...about, output: outcome.output })
+      break
+    case 'continued':
+      emitter.emit({ type: 'run.completed', ...about })
+      if (successor) effects.push({ kind: 'wakeSuccessor', runId: successor.id })
+      break
+    case 'suspended':
+      emitter.emit({ type: 'run.suspended', ...about })
+      break
+    case 'failed':
+    case 'cancelled':
+      report.error = outcome.error
+      emitter.emit({ type: 'run.failed', ...about, error: outcome.error })
+  }
+  return report
+}
+
+function lostReport(run: WorkflowRun, verdict: TurnVerdict): TurnReport {
+  return {
+    runId: run.id,
+    status: verdict.status ?? 'cancelled',
+    effects: [],
+    again: false,
+    lost: true,
+  }
+}

@@ -1,0 +1,278 @@
+/*
+ * One turn of one run while it executes: the machine, its history, its journal, and what is in flight.
+ * Performers work on it; `run_turn.ts` drives it. It owns the bell that wakes the driver, and the rule
+ * that a completion gets its place in the delivery order before it is written (invariant 7).
+ */
+import { DurableError } from '../foundation/failure.ts'
+import { stepIdOf } from '../foundation/ids.ts'
+import { isSettledStatus, type StepCheckpoint } from '../types/checkpoint.ts'
+import type { WorkflowRun } from '../types/run.ts'
+import type { History } from '../replay/history.ts'
+import { Replay } from '../replay/replay.ts'
+import { Journal } from './journal.ts'
+import type { LeaseHold } from './lease_keeper.ts'
+import type { TurnNeeds } from './needs.ts'
+
+/** The turn may not go on: its lease is gone, or a store call has an unknown outcome. */
+export class TurnLostError extends DurableError {
+  static override readonly code: string = 'turn_lost'
+}
+
+/** Local work that ended; becomes a row when the body is quiet. */
+export interface Completion {
+  row: StepCheckpoint
+  /** Written by the work itself, with its order already in it. */
+  durable?: boolean
+  thrown?: unknown
+  lazy?: boolean
+  retryOf?: number
+}
+
+export interface TurnOptions {
+  run: WorkflowRun
+  needs: TurnNeeds
+  hold: LeaseHold
+  history: History
+  replay?: Replay
+}
+
+export class Turn {
+  readonly run: WorkflowRun
+  readonly needs: TurnNeeds
+  readonly hold: LeaseHold
+  readonly journal: Journal
+  readonly replay: Replay
+  readonly finished: Completion[] = []
+  /** Positions whose work is under way in this turn. */
+  readonly #working = new Set<number>()
+  #sending = 0
+  /** Something happened outside: the open rows must be read again. */
+  news = false
+  /** A compensating cancel was asked for: no new work is begun. */
+  intent: boolean
+  /** The earliest time at which a performer wants to look again although no row says so. */
+  parkBy = Infinity
+  /** Positions settled by this turn: progress since the last crash. */
+  settled = 0
+  #bell?: () => void
+  #rung = false
+
+  constructor(options: TurnOptions) {
+    const { run, needs, hold, history } = options
+    this.run = run
+    this.needs = needs
+    this.hold = hold
+    this.intent = run.cancelRequestedAt !== undefined
+    this.replay = options.replay ?? new Replay({ runId: run.id, history })
+    this.replay.onActivity = () => this.ring()
+    hold.onLost = () => this.ring()
+    this.journal = new Journal({
+      store: needs.store,
+      timers: needs.timers,
+      clock: needs.clock,
+      lease: { runId: run.id, owner: hold.owner, turn: run.turns ?? 0 },
+      ring: () => this.ring(),
+      landed: (seqs, stored) => this.#landed(seqs, stored),
+    })
+  }
+
+  get history(): History {
+    return this.replay.history
+  }
+
+  readonly now = (): number => this.needs.clock()
+
+  /** Local work and dispatches under way. */
+  get busy(): boolean {
+    return this.#working.size > 0 || this.#sending > 0
+  }
+
+  /** Throws when this turn may not write any more (invariant 8). */
+  check(): void {
+    const { failure } = this.journal
+    if (failure && 'error' in failure) {
+      throw new TurnLostError(`run ${this.run.id}: the outcome of a commit is unknown`, {
+        cause: failure.error,
+      })
+    }
+    if (failure) throw new TurnLostError(`run ${this.run.id} is ${failure.refused.status}`)
+    if (this.hold.lost) throw new TurnLostError(`the lease of run ${this.run.id} is lost`)
+  }
+
+  isWorking(seq: number): boolean {
+    return this.#working.has(seq)
+  }
+
+  /** A row of this run at a position of the body. */
+  newRow(
+    fields: Pick<StepCheckpoint, 'seq' | 'name' | 'kind' | 'status'> & Partial<StepCheckpoint>
+  ): StepCheckpoint {
+    const at = new Date(this.now())
+    return {
+      runId: this.run.id,
+      stepId: stepIdOf(this.run.id, fields.seq),
+      attempts: 1,
+      enqueuedAt: at,
+      startedAt: at,
+      finishedAt: at,
+      ...fields,
+    }
+  }
+
+  /** Writes a row: at once in this turn's history, durably with the commit it joins. */
+  write(
+    row: StepCheckpoint,
+    options: {
+      urgent: boolean
+      retryOf?: number
+      inFlight?: boolean
+      thrown?: unknown
+      then?: () => void
+    }
+  ): void {
+    this.history.put(row, { inFlight: options.inFlight, thrown: options.thrown })
+    if (isSettledStatus(row.status)) this.settled += 1
+    const { urgent, retryOf, then } = options
+    this.journal.append({ row: { row, retryOf }, then }, { urgent })
+    this.replay.changed([row.seq])
+  }
+
+  /** Parks no longer than until `at` (epoch ms): something must be reviewed then. */
+  lookAgainAt(at: number): void {
+    this.parkBy = Math.min(this.parkBy, at)
+  }
+
+  /** Tracks local work at a position; what it answers becomes the position's row. */
+  work(seq: number, body: () => Promise<Completion | undefined>): void {
+    this.#working.add(seq)
+    void body()
+      .then(
+        (completion) => completion && this.finished.push(completion),
+        (error: unknown) => {
+          this.journal.failure ??= { error }
+        }
+      )
+      .finally(() => {
+        this.#working.delete(seq)
+        this.ring()
+      })
+  }
+
+  /** Reserves a position for work that begins after a barrier. */
+  reserve(seq: number): void {
+    this.#working.add(seq)
+  }
+
+  /** Ends a reservation. */
+  release(seq: number): void {
+    this.#working.delete(seq)
+    this.ring()
+  }
+
+  /** Tracks a dispatch, which must have happened before the run is parked. */
+  send(dispatch: () => Promise<void>): void {
+    this.#sending += 1
+    void dispatch().finally(() => {
+      this.#sending -= 1
+      this.ring()
+    })
+  }
+
+  /** Turns ended work into rows; the place in the delivery order is given here. */
+  finish(): void {
+    for (const { row, thrown, durable, lazy, retryOf } of this.finished.splice(0)) {
+      if (durable) {
+        this.history.put(row, { thrown })
+        this.settled += 1
+        this.replay.changed([row.seq])
+        continue
+      }
+      if (this.replay.concurrent && !lazy) row.order = this.history.takeOrder()
+      this.write(row, { urgent: !lazy, inFlight: !lazy, thrown, retryOf })
+    }
+  }
+
+  /** Appends the orders given by deliveries since the last call. */
+  stampNow(): void {
+    for (const stamp of this.replay.takeStamps()) this.journal.stamp(stamp)
+  }
+
+  /** Rows at open positions, read again: only what settled since. */
+  async reread(): Promise<void> {
+    this.news = false
+    const seqs = this.replay.openSeqs()
+    if (seqs.length === 0) return
+    const rows = await this.needs.store.listCheckpointsAt(
+      this.run.id,
+      seqs,
+      Number.MAX_SAFE_INTEGER
+    )
+    this.check()
+    const settled = rows.filter((row) => isSettledStatus(row.status))
+    this.replay.changed(this.history.merge(settled))
+  }
+
+  ring(): void {
+    this.#rung = true
+    this.#bell?.()
+  }
+
+  /** Resolves when something rang since the last call, or at `until` (epoch ms). */
+  async bell(until?: number): Promise<void> {
+    if (!this.#rung) {
+      await new Promise<void>((resolve) => {
+        const cancel =
+          until === undefined
+            ? undefined
+            : this.needs.timers.after(Math.max(0, until - this.now()), resolve)
+        this.#bell = () => {
+          cancel?.()
+          resolve()
+        }
+      })
+    }
+    this.#bell = undefined
+    this.#rung = false
+  }
+
+  /** Waits until nothing of this turn is in flight and everything appended is durable. */
+  async drain(): Promise<void> {
+    for (;;) {
+      this.check()
+      this.finish()
+      this.stampNow()
+      this.journal.flush({ all: true })
+      if (this.journal.empty && !this.busy) return
+      await this.bell()
+    }
+  }
+
+  /** Waits for work in flight; what is lazy stays for the settling commit to carry. */
+  async quiesce(): Promise<void> {
+    for (;;) {
+      this.check()
+      this.finish()
+      this.stampNow()
+      this.journal.flush()
+      if (this.journal.idle && !this.busy && this.finished.length === 0) return
+      await this.bell()
+    }
+  }
+
+  #landed(seqs: number[], stored: StepCheckpoint[]): void {
+    for (const seq of seqs) this.history.landed(seq)
+    for (const row of stored) {
+      this.history.put(row)
+      if (isSettledStatus(row.status)) this.settled += 1
+    }
+    this.replay.changed([...seqs, ...stored.map((row) => row.seq)])
+    if (this.journal.cancelRequested) this.intent = true
+    if (this.journal.wakeRequested && !this.#told) {
+      this.#told = true
+      this.news = true
+    }
+  }
+
+  /** The wake request of this turn was answered by reading the open rows once. */
+  #told = false
+}

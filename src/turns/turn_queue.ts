@@ -1,0 +1,220 @@
+/*
+ * The turn queue: which runs execute here. A wake for a run that executes rings its turn and leaves a
+ * durable request; any other wake claims the run, or stamps the request. A wake is handed over once the
+ * run is claimed here or stamped (invariant 9), so its message may be acknowledged then.
+ */
+import { bestEffort } from '../foundation/failure.ts'
+import { LIVE_RUN_STATUSES, type RunStatus } from '../types/run.ts'
+import type { ClaimedRun, DueClaim } from '../store/ports/run_claims.ts'
+import type { TurnReport } from './effects.ts'
+import type { TurnNeeds } from './needs.ts'
+import type { RunTurn, TurnHandle } from './run_turn.ts'
+
+export interface TurnQueueOptions {
+  needs: TurnNeeds
+  runTurn: RunTurn
+  namespace?: string
+  /** Turns that execute at once. */
+  slots: number
+  /** Called for every turn that ended, before anybody who waits for it. */
+  onReport: (report: TurnReport) => void
+}
+
+interface Executing {
+  handle: TurnHandle
+  done: Promise<TurnReport>
+  /** This turn's run carries a durable wake request already. */
+  stamped: boolean
+}
+
+const CLAIMABLE: RunStatus[] = ['pending', 'suspended', 'blocked']
+/** How long a run that this process cannot run is left alone. */
+const REFUSED_MS = 60_000
+
+export class TurnQueue {
+  readonly #options: TurnQueueOptions
+  readonly #executing = new Map<string, Executing>()
+  readonly #claiming = new Set<string>()
+  readonly #refused = new Map<string, number>()
+  /** Runs that want a turn and found no slot; their rows say so too. */
+  readonly #backlog = new Set<string>()
+
+  constructor(options: TurnQueueOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#executing.size
+  }
+
+  get freeSlots(): number {
+    return Math.max(0, this.#options.slots - this.#executing.size - this.#claiming.size)
+  }
+
+  isExecuting(runId: string): boolean {
+    return this.#executing.has(runId)
+  }
+
+  /** Turns in flight, for a drain. */
+  inFlight(): Promise<unknown>[] {
+    return [...this.#executing.values()].map((turn) => turn.done)
+  }
+
+  /** News of a run. Resolves when handed over; rejects when the store did not take it. */
+  async wake(runId: string): Promise<void> {
+    for (;;) {
+      const turn = this.#executing.get(runId)
+      if (!turn) break
+      if (turn.handle.parking) {
+        await turn.done
+        continue
+      }
+      turn.handle.ring()
+      if (turn.stamped) return
+      turn.stamped = true
+      await this.#stamp(runId)
+      // The turn may have settled before the stamp: then nobody else reads it soon.
+      if (this.#executing.get(runId) === turn && !turn.handle.parking) return
+    }
+    if (this.freeSlots === 0) {
+      this.#backlog.add(runId)
+      await this.#stamp(runId)
+      return
+    }
+    if (await this.#claimAndRun(runId)) return
+    if (!(await this.#stamp(runId))) return
+    // The holder may have released in between.
+    await this.#claimAndRun(runId)
+  }
+
+  /** The first turn of a run whose row is `pending`: the row itself is the request. */
+  async begin(runId: string): Promise<void> {
+    if (this.freeSlots === 0) this.#backlog.add(runId)
+    else await this.#claimAndRun(runId)
+  }
+
+  /** The turn of this run that executes here. */
+  turnOf(runId: string): Promise<TurnReport> | undefined {
+    return this.#executing.get(runId)?.done
+  }
+
+  /** Claims and executes; undefined when the run could not be claimed. */
+  async run(runId: string): Promise<TurnReport | undefined> {
+    const executing = this.#executing.get(runId)
+    if (executing) return executing.done
+    const claimed = await this.#claim(runId)
+    return claimed ? this.#execute(claimed) : undefined
+  }
+
+  /** Claims what is due, as many as there are slots, until nothing is left; in order of claim. */
+  async runDue(kind: DueClaim['kind'], nowMs: number, limit = Infinity): Promise<TurnReport[]> {
+    const reports: Promise<TurnReport>[] = []
+    let left = limit
+    while (left > 0) {
+      if (this.freeSlots === 0) await Promise.race(this.inFlight())
+      const want = Math.min(this.freeSlots, left)
+      if (want <= 0) continue
+      const claimed = await this.#claimDue(kind, nowMs, want)
+      left -= claimed.length
+      for (const one of claimed) reports.push(this.#execute(one))
+      if (claimed.length < want) break
+    }
+    return Promise.all(reports)
+  }
+
+  async #claimDue(kind: DueClaim['kind'], nowMs: number, limit: number): Promise<ClaimedRun[]> {
+    const { needs, namespace } = this.#options
+    const { instanceId, leaseMs } = needs.settings
+    const exclude = this.#stillRefused()
+    return needs.store.claimDueRuns({
+      kind,
+      owner: instanceId,
+      leaseUntilMs: needs.clock() + leaseMs,
+      nowMs,
+      namespace,
+      limit,
+      ...(exclude.length > 0 ? { exclude } : {}),
+    })
+  }
+
+  async #claimAndRun(runId: string): Promise<boolean> {
+    const claimed = await this.#claim(runId)
+    if (!claimed) return false
+    void this.#execute(claimed)
+    return true
+  }
+
+  async #claim(runId: string): Promise<ClaimedRun | null> {
+    if (this.#claiming.has(runId)) return null
+    const { needs, namespace } = this.#options
+    const nowMs = needs.clock()
+    this.#claiming.add(runId)
+    try {
+      return await needs.store.claimRun({
+        runId,
+        owner: needs.settings.instanceId,
+        leaseUntilMs: nowMs + needs.settings.leaseMs,
+        nowMs,
+        from: CLAIMABLE,
+        namespace,
+      })
+    } finally {
+      this.#claiming.delete(runId)
+    }
+  }
+
+  #execute(claimed: ClaimedRun): Promise<TurnReport> {
+    const runId = claimed.run.id
+    const handle: TurnHandle = { ring: () => {}, parking: false }
+    // A turn of ours that lost its lease may still unwind: one body at a time.
+    const before = this.#executing.get(runId)?.done
+    const done = this.#turn(claimed, handle, before).finally(() => {
+      if (this.#executing.get(runId) === executing) this.#executing.delete(runId)
+      this.#next()
+    })
+    const executing: Executing = { handle, done, stamped: false }
+    this.#executing.set(runId, executing)
+    return done
+  }
+
+  async #turn(
+    claimed: ClaimedRun,
+    handle: TurnHandle,
+    before: Promise<unknown> | undefined
+  ): Promise<TurnReport> {
+    const { runTurn, needs, onReport } = this.#options
+    await before
+    const report = await runTurn.execute(claimed, handle, needs.settings.instanceId)
+    if (report.refused) this.#refused.set(report.runId, needs.clock() + REFUSED_MS)
+    if (report.again) queueMicrotask(() => this.#again(report.runId))
+    onReport(report)
+    return report
+  }
+
+  /** The turn's end found a wake request: the next turn starts at once. */
+  #again(runId: string): void {
+    const { needs } = this.#options
+    void bestEffort('the timer poll sees the wake request', this.wake(runId), needs.report)
+  }
+
+  #next(): void {
+    for (const runId of this.#backlog) {
+      if (this.freeSlots === 0) return
+      this.#backlog.delete(runId)
+      const { needs } = this.#options
+      void bestEffort('the row is due for a poll', this.#claimAndRun(runId), needs.report)
+    }
+  }
+
+  #stamp(runId: string): Promise<boolean> {
+    const { store, clock } = this.#options.needs
+    const now = clock()
+    return store.updateRunIf(runId, [...LIVE_RUN_STATUSES], { wakeRequestedAt: now })
+  }
+
+  #stillRefused(): string[] {
+    const now = this.#options.needs.clock()
+    for (const [runId, until] of this.#refused) if (until <= now) this.#refused.delete(runId)
+    return [...this.#refused.keys()]
+  }
+}
