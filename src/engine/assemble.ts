@@ -3,6 +3,7 @@
  * each receives ports and narrow interfaces.
  */
 import { InvalidArgumentError } from '../errors.ts'
+import { systemRandom } from '../foundation/backoff.ts'
 import { fullStore, type FullStore } from '../store/full_store.ts'
 import { TransportPool } from '../transport/pool.ts'
 import { LeaseKeeper } from '../turns/lease_keeper.ts'
@@ -61,7 +62,7 @@ export function assemble(config: EngineConfig): Collaborators {
     store,
     clock,
     timers,
-    random: Math.random,
+    random: systemRandom,
     settings,
     lookup: registry,
     emitter: hub,

@@ -3,6 +3,9 @@
  * saga undos.
  */
 
+/** Uniform in [0, 1); the default behind every jitter. */
+export const systemRandom = (): number => Math.random()
+
 /** Constant or doubling delay between attempts. */
 export type BackoffStrategy = 'fixed' | 'exp'
 
@@ -20,7 +23,7 @@ export interface BackoffPolicy {
 export function backoffDelay(
   attempt: number,
   policy: BackoffPolicy,
-  random: () => number = Math.random
+  random: () => number = systemRandom
 ): number {
   const base = policy.backoffMs
   if (!base || base <= 0) return 0
@@ -30,7 +33,7 @@ export function backoffDelay(
 }
 
 /** `ms` scaled by a random factor between `1 - share` and `1 + share`, so that repeats do not align. */
-export function spread(ms: number, share: number, random: () => number = Math.random): number {
+export function spread(ms: number, share: number, random: () => number = systemRandom): number {
   return Math.round(ms * (1 + share * (2 * random() - 1)))
 }
 

@@ -26,8 +26,7 @@ export class Delivery {
     (a, b) =>
       a.order < b.order ||
       (a.order === b.order &&
-        (a.answer.at < b.answer.at ||
-          (a.answer.at === b.answer.at && a.entry.seq < b.entry.seq)))
+        (a.answer.at < b.answer.at || (a.answer.at === b.answer.at && a.entry.seq < b.entry.seq)))
   )
   readonly #deadlines = new Heap<Deadline>((a, b) => a.at < b.at)
   /** Ordered completions on their way to the store; their orders ascend. */

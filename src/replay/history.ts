@@ -114,7 +114,9 @@ export class History {
 /** A completed row as replay needs it. */
 function slim(row: StepCheckpoint): StepCheckpoint {
   if (row.input === undefined && row.events === undefined) return row
-  const { input: _, events: __, ...kept } = row
+  const kept = { ...row }
+  delete kept.input
+  delete kept.events
   return kept
 }
 

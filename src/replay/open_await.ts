@@ -10,8 +10,7 @@ import type { Mark, Primitive } from './guard.ts'
 /** What the rows of a call say. Times are epoch ms. */
 export type Reading =
   /** Not settled. At `dueAt` its performer must look at it again. */
-  | { state: 'open'; dueAt?: number }
-  | ({ state: 'answered' } & Answer)
+  { state: 'open'; dueAt?: number } | ({ state: 'answered' } & Answer)
 
 export interface Answer {
   /** How the body sees it. */

@@ -167,7 +167,7 @@ export class Replay {
   /** Delivers by the rule until nothing more can be delivered at `now()` and the body is quiet. */
   async settle(now: () => number): Promise<void> {
     await microtasksDrained()
-    for (let quiet = false; ; ) {
+    for (let quiet = false; ;) {
       while (!this.#over() && this.#deliver(now())) {
         quiet = false
         await microtasksDrained()

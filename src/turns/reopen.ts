@@ -62,7 +62,7 @@ function asRecorded(row: StepCheckpoint): StepCheckpoint {
 
 /** The failure that is tried again, without its place in the order. */
 function asRetried(row: StepCheckpoint): StepCheckpoint {
-  const { reset: _, ...error } = row.error!
+  const error = { ...row.error!, reset: undefined }
   return { ...row, order: undefined, error }
 }
 

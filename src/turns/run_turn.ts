@@ -94,7 +94,12 @@ export class RunTurn {
     let kept = this.#warm.take(claimed)
     if (claimed.previousTurns === undefined) {
       const { id, namespace } = run
-      this.#needs.emitter.emit({ type: 'run.started', runId: id, workflow: run.workflow, namespace })
+      this.#needs.emitter.emit({
+        type: 'run.started',
+        runId: id,
+        workflow: run.workflow,
+        namespace,
+      })
     }
     for (;;) {
       const turn = await this.#open(claimed, run, hold, kept)

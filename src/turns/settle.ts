@@ -56,7 +56,8 @@ export function outcomeOf(turn: Turn, end: BodyEnd): Outcome {
 }
 
 export function failedWith(turn: Turn, thrown: unknown): Outcome {
-  const { retryable: _, ...error } = toStepError(thrown)
+  const error = toStepError(thrown)
+  delete error.retryable
   const step = turn.replay.stepOf(thrown)
   return { kind: 'failed', error: step ? { ...error, step } : error }
 }

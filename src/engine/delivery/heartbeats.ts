@@ -46,8 +46,7 @@ export class Heartbeats {
     step.latest = beat.progress === undefined ? { ...beat, progress: step.latest.progress } : beat
     const news = beat.progress !== undefined && !step.withProgress
     const now = this.#options.clock()
-    const rested =
-      step.persistedAt !== undefined && now - step.persistedAt >= this.#intervalMs
+    const rested = step.persistedAt !== undefined && now - step.persistedAt >= this.#intervalMs
     if (news || rested) await this.#persist(step)
   }
 

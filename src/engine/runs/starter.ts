@@ -144,6 +144,8 @@ async function validateInput(workflow: RegisteredWorkflow, input: unknown): Prom
 
 /** Static tags, then per-start ones, each once; reserved ones are not a caller's to set. */
 function mergedTags(ofWorkflow: string[] = [], ofStart: string[] = []): string[] | undefined {
-  const tags = [...new Set([...ofWorkflow, ...ofStart])].filter((tag) => !tag.startsWith('durable:'))
+  const tags = [...new Set([...ofWorkflow, ...ofStart])].filter(
+    (tag) => !tag.startsWith('durable:')
+  )
   return tags.length > 0 ? tags : undefined
 }

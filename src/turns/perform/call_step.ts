@@ -134,7 +134,13 @@ function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
       turn.needs.report(error, `dispatch of step ${row.stepId}`)
       const failed = { ...toStepError(error), retryable: true }
       turn.write(
-        { ...row, status: 'failed', error: failed, finishedAt: new Date(turn.now()), wakeAt: undefined },
+        {
+          ...row,
+          status: 'failed',
+          error: failed,
+          finishedAt: new Date(turn.now()),
+          wakeAt: undefined,
+        },
         { urgent: true }
       )
     } finally {

@@ -10,7 +10,13 @@ import { presentable, settledRow } from './local_step.ts'
 export function performCapture(command: CommandOf<'capture'>, turn: Turn): void {
   const { seq, name } = command
   if (turn.isWorking(seq)) return
-  const about = { runId: turn.run.id, workflow: turn.run.workflow, seq, name, kind: 'local' as const }
+  const about = {
+    runId: turn.run.id,
+    workflow: turn.run.workflow,
+    seq,
+    name,
+    kind: 'local' as const,
+  }
   turn.work(seq, async () => {
     const replaced = turn.history.at(seq)
     const begun = turn.newRow({ seq, name, kind: 'local', status: 'running' })

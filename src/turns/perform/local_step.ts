@@ -27,7 +27,13 @@ async function execute(command: CommandOf<'local'>, turn: Turn): Promise<Complet
   const startedAt = new Date(turn.now())
   const begun = turn.newRow({ seq, name, kind: 'local', status: 'running' })
   if (settings.trackStepStart && replaced?.status !== 'failed') turn.journal.hold(begun)
-  const about = { runId: turn.run.id, workflow: turn.run.workflow, seq, name, kind: 'local' as const }
+  const about = {
+    runId: turn.run.id,
+    workflow: turn.run.workflow,
+    seq,
+    name,
+    kind: 'local' as const,
+  }
   emitter.emit({ type: 'step.started', ...about })
 
   const allowed = maxAttempts(options)

@@ -23,7 +23,13 @@ async function execute(
 ): Promise<Completion | undefined> {
   const { seq, name } = command
   const { store, emitter } = turn.needs
-  const about = { runId: turn.run.id, workflow: turn.run.workflow, seq, name, kind: 'local' as const }
+  const about = {
+    runId: turn.run.id,
+    workflow: turn.run.workflow,
+    seq,
+    name,
+    kind: 'local' as const,
+  }
   const begun = turn.newRow({ seq, name, kind: 'local', status: 'running' })
   const replaced = turn.history.at(seq)
   const fence = { owner: turn.hold.owner, turn: turn.run.turns ?? 0 }
@@ -31,19 +37,22 @@ async function execute(
   let failure: { error: unknown } | undefined
   try {
     const row = await store.transaction(async (tx): Promise<StepCheckpoint> => {
-      const result = await runAttempt({ name, seq, attempt: 1, run: () => command.run(tx.raw) }, turn)
+      const result = await runAttempt(
+        { name, seq, attempt: 1, run: () => command.run(tx.raw) },
+        turn
+      )
       if (!result.ok) {
         failure = { error: presentable(result.error, name) }
         throw result.error
       }
       const at = turn.now()
-      const row = settledRow(begun, result, { attempt: 1, at, enqueuedAt: begun.enqueuedAt })
-      if (turn.replay.concurrent) row.order = turn.history.takeOrder()
+      const done = settledRow(begun, result, { attempt: 1, at, enqueuedAt: begun.enqueuedAt })
+      if (turn.replay.concurrent) done.order = turn.history.takeOrder()
       // From here on nothing may be delivered before it.
-      turn.history.put(row, { inFlight: true })
+      turn.history.put(done, { inFlight: true })
       turn.replay.changed([seq])
-      await tx.saveCheckpoint(row, fence)
-      return row
+      await tx.saveCheckpoint(done, fence)
+      return done
     })
     const durationMs = row.finishedAt.getTime() - begun.startedAt.getTime()
     emitter.emit({ type: 'step.completed', ...about, output: row.output, durationMs })
@@ -52,9 +61,12 @@ async function execute(
     // Not the body: the fence refused it, or the store failed and the outcome is unknown. Recovery
     // finds out.
     if (!failure) {
-      throw new TurnLostError(`the transaction "${name}" of run ${turn.run.id} may have committed`, {
-        cause: error,
-      })
+      throw new TurnLostError(
+        `the transaction "${name}" of run ${turn.run.id} may have committed`,
+        {
+          cause: error,
+        }
+      )
     }
   }
   const at = turn.now()
