@@ -102,6 +102,8 @@ export function assemble(config: EngineConfig): Collaborators {
     },
   })
   if (namespace !== undefined) pool?.useNamespace(namespace)
+  // Silence must mean death well before a task is taken for lost.
+  pool?.beatEvery(Math.max(50, settings.leaseMs / 4))
   pool?.bind({
     onResult: (result) => results.onResult(result),
     onHeartbeat: (beat) => heartbeats.onHeartbeat(beat),

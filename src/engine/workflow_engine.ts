@@ -1,6 +1,7 @@
 /*
  * The engine: a facade. Every verb is one line into a collaborator; what it does is documented in api.ts.
  */
+import { runOutsideWorkflow } from '../authoring/ambient.ts'
 import { assemble, type Collaborators, servingPool } from './assemble.ts'
 import type { EngineApi } from './api.ts'
 import { type EngineConfig, resolveDeps, type WorkflowEngineDeps } from './deps.ts'
@@ -43,7 +44,9 @@ export class WorkflowEngine implements EngineApi {
   }
 
   handle(name: string, fn: StepHandler): void {
-    servingPool(this.#parts, name).handle(name, fn)
+    // A handler never sees the workflow that happened to dispatch it in this process.
+    const neutral: StepHandler = (input, log) => runOutsideWorkflow(() => fn(input, log))
+    servingPool(this.#parts, name).handle(name, neutral)
   }
 
   start(

@@ -131,6 +131,11 @@ export class TransportPool {
     return this.#members.some(({ transport }) => transport.isRunning?.(stepId) === true)
   }
 
+  /** Running steps of volatile members report life at least this often, in ms. */
+  beatEvery(ms: number): void {
+    for (const { transport } of this.#members) transport.beatEvery?.(ms)
+  }
+
   /** Closes every member, whatever the others do; throws the first error after all were tried. */
   async close(): Promise<void> {
     const outcomes = await Promise.allSettled(

@@ -111,6 +111,8 @@ export interface VolatileTasks {
   readonly volatile: true
   /** Is this step queued, running, or its result not yet accepted, in this process right now? */
   isRunning(stepId: string): boolean
+  /** A running step reports life at least this often, in ms, whether or not its handler does. */
+  beatEvery(ms: number): void
 }
 
 /** A transport. Ask for an optional member before using it; `TransportPool` does so once. */

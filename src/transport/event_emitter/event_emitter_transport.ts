@@ -75,7 +75,7 @@ export class EventEmitterTransport implements Transport, ControlPlane {
   readonly #explicitNamespace: boolean
   readonly #instanceId: string
   readonly #onError: TransportErrorHandler
-  readonly #heartbeatIntervalMs: number
+  #heartbeatIntervalMs: number
   readonly #clock: Clock
   readonly #timers: TimerScope
   readonly #gate = new ConsumerGate()
@@ -116,6 +116,10 @@ export class EventEmitterTransport implements Transport, ControlPlane {
   }
 
   /** True for a step of any transport on the same bus. */
+  beatEvery(ms: number): void {
+    this.#heartbeatIntervalMs = Math.min(this.#heartbeatIntervalMs, ms)
+  }
+
   isRunning(stepId: string): boolean {
     return this.#live.has(stepId)
   }

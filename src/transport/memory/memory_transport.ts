@@ -51,7 +51,7 @@ export class InMemoryTransport implements Transport, ControlPlane {
   readonly #clock: Clock
   readonly #timers: TimerScope
   readonly #onError: TransportErrorHandler
-  readonly #heartbeatIntervalMs: number
+  #heartbeatIntervalMs: number
   readonly #intercept: InMemoryTransportOptions['intercept']
   readonly #gate = new ConsumerGate()
   readonly #handlers = new HandlerTable(this.#gate)
@@ -81,6 +81,10 @@ export class InMemoryTransport implements Transport, ControlPlane {
   /** Steps that are queued, running, or whose result was not accepted yet. */
   get inFlight(): number {
     return this.#live.size
+  }
+
+  beatEvery(ms: number): void {
+    this.#heartbeatIntervalMs = Math.min(this.#heartbeatIntervalMs, ms)
   }
 
   isRunning(stepId: string): boolean {
