@@ -1,0 +1,93 @@
+/*
+ * Deliveries on SQLite, under its write lock. When nobody waits, which one statement decides, one statement
+ * is all.
+ */
+import type { SignalWaiter } from '../../types/checkpoint.ts'
+import { deliveredRow, type SignalDelivery, type SignalOutcome } from '../ports/turn_commits.ts'
+import { IS_SETTLED, saveCheckpoint } from './checkpoints.ts'
+import { jsonText, listed, readWaiter, WAITER_COLUMNS } from './rows.ts'
+import { DURABLE_TABLES as T } from './schema/tables.ts'
+import type { Session, Sql } from './session.ts'
+import { bufferSignal, oldestOf, removeSignalWaiter, takeBufferedSignal } from './signals.ts'
+
+const NOBODY: SignalOutcome = { delivered: false, buffered: false }
+
+export async function deliverOnSqlite(
+  session: Session,
+  { token, payload, nowMs, buffer }: SignalDelivery
+): Promise<SignalOutcome> {
+  if (buffer && (await bufferUnlessAwaited(session, token, payload))) {
+    return { delivered: false, buffered: true }
+  }
+  return session.atomically(async (sql) => {
+    const found = await findWaiter(sql, token)
+    if (found) await removeSignalWaiter(sql, found.waiter)
+    if (found?.open) return complete(sql, found.waiter, payload, nowMs)
+    if (buffer) await bufferSignal(sql, token, payload)
+    return { delivered: false, buffered: buffer }
+  })
+}
+
+export function pairOnSqlite(
+  session: Session,
+  token: string,
+  nowMs: number
+): Promise<SignalOutcome> {
+  return session.atomically(async (sql) => {
+    const found = await findWaiter(sql, token)
+    if (!found?.payloadLies) return NOBODY
+    await removeSignalWaiter(sql, found.waiter)
+    if (!found.open) return NOBODY
+    const taken = await takeBufferedSignal(sql, token)
+    return complete(sql, found.waiter, taken!.payload, nowMs)
+  })
+}
+
+async function bufferUnlessAwaited(sql: Sql, token: string, payload: unknown): Promise<boolean> {
+  const id = token.toWellFormed()
+  const rows = await sql.run(
+    `INSERT INTO ${T.bufferedSignals} (token, payload) SELECT ?, ?
+     WHERE NOT EXISTS (SELECT 1 FROM ${T.signalWaiters} WHERE token = ?) RETURNING id`,
+    [id, jsonText(payload, 'payload'), id]
+  )
+  return rows.length > 0
+}
+
+interface Found {
+  waiter: SignalWaiter
+  /** Its run lives and its position has no outcome. */
+  open: boolean
+  payloadLies: boolean
+}
+
+async function findWaiter(sql: Sql, token: string): Promise<Found | undefined> {
+  const [row] = await sql.run(
+    `SELECT ${listed(WAITER_COLUMNS, 'w')}, (${oldestOf(sql, 'w.token')}) AS payload_id,
+       r.status IN ('pending', 'running', 'suspended', 'blocked') AS live,
+       EXISTS (SELECT 1 FROM ${T.checkpoints} c
+         WHERE c.run_id = w.run_id AND c.seq = w.seq AND c.${IS_SETTLED}) AS settled
+     FROM ${T.signalWaiters} w LEFT JOIN ${T.runs} r ON r.id = w.run_id WHERE w.token = ?`,
+    [token.toWellFormed()]
+  )
+  return (
+    row && {
+      waiter: readWaiter(row),
+      open: row.live === 1 && row.settled === 0,
+      payloadLies: row.payload_id !== null,
+    }
+  )
+}
+
+async function complete(
+  sql: Sql,
+  waiter: SignalWaiter,
+  payload: unknown,
+  nowMs: number
+): Promise<SignalOutcome> {
+  await saveCheckpoint(sql, deliveredRow(waiter, payload, nowMs))
+  await sql.run(`UPDATE ${T.runs} SET wake_requested_at = ? WHERE id = ?`, [
+    nowMs,
+    waiter.runId.toWellFormed(),
+  ])
+  return { delivered: true, runId: waiter.runId, seq: waiter.seq }
+}

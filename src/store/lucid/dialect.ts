@@ -1,0 +1,127 @@
+/*
+ * Where the databases differ: parameters, JSON arrays as row sources, lists, prefixes, locks, and which
+ * driver errors mean "send it again". A family of statements is written once over these and once for each
+ * dialect only where the statements themselves differ. MySQL joins by implementing `Dialect`.
+ */
+import { StoreCapabilityError } from '../../errors.ts'
+
+export type DialectName = 'sqlite' | 'postgres'
+
+/** A value that goes to the driver. Arrays only on Postgres. */
+export type Binding = string | number | null | readonly (string | number | null)[]
+
+/** Types of columns inside a JSON row source. */
+export type FieldType = 'text' | 'int' | 'bigint' | 'float8'
+export type Fields = Readonly<Record<string, FieldType>>
+
+/** `again`: nothing happened, send it again. `unprepared`: again, without server-side plans. */
+export type Remedy = 'again' | 'replan' | 'unprepared' | undefined
+
+export interface Dialect {
+  readonly name: DialectName
+  /** A text written with `?`, as the driver takes it. */
+  place(text: string): string
+  /** Whether the server keeps plans by name. */
+  readonly plans: boolean
+  /** Rows of one parameter that holds a JSON array of objects, under `alias`. */
+  jsonRows(alias: string, fields: Fields): string
+  /** A column is one of a list, which is one parameter; see `list`. */
+  isIn(column: string, type: FieldType): string
+  isNotIn(column: string, type: FieldType): string
+  list(values: readonly (string | number)[]): Binding
+  /** First position of one text in another, from 1; 0 when it is not there. */
+  position(haystack: string, needle: string): string
+  /** Follows the select that picks rows somebody else may be about to change. */
+  readonly forUpdate: string
+  remedy(error: unknown): Remedy
+}
+
+const PG_REMEDIES: Record<string, Remedy> = {
+  '40P01': 'again', // deadlock_detected
+  '40001': 'again', // serialization_failure
+  '22012': 'again', // division_by_zero: how a statement of ours rolls itself back (see `mustBeFresh`)
+  '0A000': 'replan', // a plan that outlived a change of its table
+  '26000': 'unprepared', // a pooler in transaction mode: the plan is on another server connection
+  '42P05': 'unprepared',
+}
+
+export const postgres: Dialect = {
+  name: 'postgres',
+  place(text) {
+    let n = 0
+    return text.replace(/\?/g, () => `$${++n}`)
+  },
+  plans: true,
+  jsonRows(alias, fields) {
+    const columns = Object.entries(fields).map(([name, type]) => `"${name}" ${type}`)
+    return `json_to_recordset(?::json) AS ${alias}(${columns.join(', ')})`
+  },
+  isIn: (column, type) => `${column} = ANY(?::${type}[])`,
+  isNotIn: (column, type) => `${column} <> ALL(?::${type}[])`,
+  list: (values) => values,
+  position: (haystack, needle) => `strpos(${haystack}, ${needle})`,
+  forUpdate: 'FOR NO KEY UPDATE',
+  remedy: (error) => PG_REMEDIES[codeOf(error) ?? ''],
+}
+
+export const sqlite: Dialect = {
+  name: 'sqlite',
+  place: (text) => text,
+  plans: false,
+  jsonRows(alias, fields) {
+    const columns = Object.keys(fields).map((name) => `value ->> '$.${name}' AS "${name}"`)
+    return `(SELECT ${columns.join(', ')} FROM json_each(?)) AS ${alias}`
+  },
+  isIn: (column) => `${column} IN (SELECT value FROM json_each(?))`,
+  isNotIn: (column) => `${column} NOT IN (SELECT value FROM json_each(?))`,
+  list: (values) => JSON.stringify(values),
+  position: (haystack, needle) => `instr(${haystack}, ${needle})`,
+  forUpdate: '',
+  remedy: (error) => (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error) ?? '') ? 'again' : undefined),
+}
+
+/** Postgres: makes the statement fail, and with it everything it wrote, unless `condition` holds. */
+export const mustBeFresh = (condition: string): string =>
+  `1 / CASE WHEN ${condition} THEN 1 ELSE 0 END`
+
+const BY_LUCID_NAME: Record<string, Dialect> = {
+  'sqlite3': sqlite,
+  'better-sqlite3': sqlite,
+  'postgres': postgres,
+}
+
+/** The dialect of a Lucid connection. Throws `StoreCapabilityError` for one that is not supported. */
+export function dialectOf(lucidDialect: string): Dialect {
+  const dialect = BY_LUCID_NAME[lucidDialect]
+  if (dialect) return dialect
+  throw new StoreCapabilityError(
+    `the Lucid store does not support the dialect "${lucidDialect}" yet: use a Postgres or SQLite connection`
+  )
+}
+
+/** The least text greater than every text with this prefix, by code point; undefined when there is none. */
+export function prefixEnd(prefix: string): string | undefined {
+  const points = [...prefix].map((character) => character.codePointAt(0)!)
+  while (points.length > 0) {
+    const last = points.pop()!
+    if (last === 0x10ffff) continue
+    // The surrogate range holds no characters.
+    points.push(last === 0xd7ff ? 0xe000 : last + 1)
+    return String.fromCodePoint(...points)
+  }
+  return undefined
+}
+
+/** Predicate and bindings for a literal, case-sensitive prefix, served by an index on the column. */
+export function startsWith(column: string, prefix: string): { text: string; bindings: Binding[] } {
+  if (prefix === '') return { text: '1 = 1', bindings: [] }
+  const end = prefixEnd(prefix)
+  return end === undefined
+    ? { text: `${column} >= ?`, bindings: [prefix] }
+    : { text: `(${column} >= ? AND ${column} < ?)`, bindings: [prefix, end] }
+}
+
+export function codeOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null | undefined)?.code
+  return typeof code === 'string' ? code : undefined
+}

@@ -1,0 +1,93 @@
+/*
+ * The lists that polls read: running, pending, due and orphaned runs. A namespace is part of the index
+ * condition, so that a limit counts only rows that are wanted; due runs come from two indexes, merged here.
+ */
+import type { WorkflowRun } from '../../types/run.ts'
+import { compareText } from '../../foundation/versions.ts'
+import { dueSince, wantedNamespace } from '../ports/run_rules.ts'
+import type { Binding } from './dialect.ts'
+import { listed, readRun, RUN_COLUMNS } from './rows.ts'
+import { DURABLE_TABLES as T } from './schema/tables.ts'
+import type { Session } from './session.ts'
+
+const SELECT = `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs} WHERE`
+
+export const FREE = '(locked_by IS NULL OR locked_until IS NULL OR locked_until <= ?)'
+
+/** Condition and binding of an optional namespace. */
+export function inNamespace(namespace: string | undefined): { text: string; bindings: Binding[] } {
+  const wanted = wantedNamespace(namespace)?.toWellFormed()
+  return wanted === undefined
+    ? { text: '', bindings: [] }
+    : { text: ' AND namespace = ?', bindings: [wanted] }
+}
+
+export async function listIncompleteRuns(
+  session: Session,
+  namespace?: string
+): Promise<WorkflowRun[]> {
+  const scope = inNamespace(namespace)
+  const rows = await session.run(
+    `${SELECT} status = 'running'${scope.text} ORDER BY created_at, id`,
+    scope.bindings
+  )
+  return rows.map(readRun)
+}
+
+export async function listPendingRuns(
+  session: Session,
+  limit: number,
+  namespace?: string
+): Promise<WorkflowRun[]> {
+  if (limit <= 0) return []
+  const scope = inNamespace(namespace)
+  const rows = await session.run(
+    `${SELECT} status = 'pending'${scope.text} ORDER BY created_at, id LIMIT ?`,
+    [...scope.bindings, limit]
+  )
+  return rows.map(readRun)
+}
+
+export async function listDueTimers(
+  session: Session,
+  nowMs: number,
+  namespace?: string,
+  limit?: number
+): Promise<WorkflowRun[]> {
+  if (limit !== undefined && limit <= 0) return []
+  const scope = inNamespace(namespace)
+  const page = limit === undefined ? '' : ' LIMIT ?'
+  const tail: Binding[] = [...scope.bindings, ...(limit === undefined ? [] : [limit])]
+  const branch = (condition: string, order: string) =>
+    `SELECT * FROM (${SELECT} status = 'suspended' AND ${condition}${scope.text}
+     ORDER BY ${order}, id${page}) AS branch`
+  // One OR would be served by neither index. A row that both branches find comes once: UNION.
+  const rows = await session.run(
+    `${branch('wake_at <= ?', 'wake_at')} UNION ${branch('wake_requested_at IS NOT NULL', 'wake_requested_at')}`,
+    [nowMs, ...tail, ...tail]
+  )
+  return rows
+    .map(readRun)
+    .sort((a, b) => dueSince(a, nowMs)! - dueSince(b, nowMs)! || compareText(a.id, b.id))
+    .slice(0, limit)
+}
+
+export async function listOrphanedRuns(
+  session: Session,
+  nowMs: number,
+  namespace?: string,
+  limit?: number
+): Promise<WorkflowRun[]> {
+  if (limit !== undefined && limit <= 0) return []
+  const scope = inNamespace(namespace)
+  const page = limit === undefined ? '' : ' LIMIT ?'
+  const rows = await session.run(
+    `${SELECT} status = 'running' AND ${FREE}${scope.text}
+     ORDER BY ${LEASE_END}, id${page}`,
+    [nowMs, ...scope.bindings, ...(limit === undefined ? [] : [limit])]
+  )
+  return rows.map(readRun)
+}
+
+/** Runs without a lease come first: they have waited since nobody knows when. */
+const LEASE_END = 'CASE WHEN locked_by IS NULL THEN 0 ELSE coalesce(locked_until, 0) END'

@@ -1,0 +1,214 @@
+/*
+ * Run rows: insert, patch, conditional patch, read, delete. Every condition is in the write itself
+ * (invariant 4). Search attributes change with the run they belong to, in the same statement on Postgres
+ * and the same transaction elsewhere. A terminal status gives back the singleton slot in the same write.
+ */
+import { isTerminalStatus, type RunStatus, type WorkflowRun } from '../../types/run.ts'
+import { attributeEntries } from '../ports/attribute_rules.ts'
+import { DuplicateRunError } from '../ports/run_rules.ts'
+import {
+  SINGLETON_ADMITTED,
+  SINGLETON_TRACKED,
+  withoutSingletonMarkers,
+} from '../ports/singleton_rules.ts'
+import type { Binding, Fields } from './dialect.ts'
+import { type Columns, listed, readRun, RUN_COLUMNS, runColumns, runPatchColumns } from './rows.ts'
+import { DURABLE_TABLES as T } from './schema/tables.ts'
+import type { Session, Sql } from './session.ts'
+
+export const ATTRIBUTE_COLUMNS = 'run_id, "key", str_value, num_value'
+export const ATTRIBUTE_TYPES: Fields = {
+  run_id: 'text',
+  key: 'text',
+  str_value: 'text',
+  num_value: 'float8',
+}
+
+const INSERT = `
+  INSERT INTO ${T.runs} (${listed(RUN_COLUMNS)}) VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})
+  ON CONFLICT (id) DO NOTHING RETURNING id`
+
+export const SELECT_RUN = `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs} WHERE id = ?`
+
+/** Tags without the singleton markers, as an expression over stored JSON text. */
+export const TAGS_WITHOUT_MARKERS = [SINGLETON_ADMITTED, SINGLETON_TRACKED].reduce(
+  (tags, marker) =>
+    // The quotes inside other tags are escaped, so these texts are elements and nothing else.
+    `replace(replace(replace(${tags}, '"${marker}",', ''), ',"${marker}"', ''), '["${marker}"]', '[]')`,
+  'tags'
+)
+
+export interface AttributeRow {
+  run_id: string
+  key: string
+  str_value?: string
+  num_value?: number
+}
+
+/** The index rows of a run's attributes. */
+export const attributeRows = (run: Pick<WorkflowRun, 'id' | 'searchAttributes'>): AttributeRow[] =>
+  attributeEntries(run.searchAttributes).map(({ key, value }) => ({
+    run_id: run.id.toWellFormed(),
+    key: key.toWellFormed(),
+    ...(typeof value === 'number' ? { num_value: value } : { str_value: value.toWellFormed() }),
+  }))
+
+export async function createRun(session: Session, run: WorkflowRun): Promise<void> {
+  const columns = runColumns(run)
+  const values = RUN_COLUMNS.map((column) => columns[column])
+  const attributes = attributeRows(run)
+  const inserted =
+    attributes.length === 0
+      ? await session.run(INSERT, values)
+      : await insertWithAttributes(session, values, attributes)
+  if (inserted.length === 0) throw new DuplicateRunError(run.id)
+}
+
+function insertWithAttributes(session: Session, values: Binding[], attributes: AttributeRow[]) {
+  const source = session.dialect.jsonRows('a', ATTRIBUTE_TYPES)
+  const into = `INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})`
+  const json = JSON.stringify(attributes)
+  if (session.dialect.name === 'postgres') {
+    return session.run(
+      `WITH born AS (${INSERT}), indexed AS (
+         ${into} SELECT ${listed(Object.keys(ATTRIBUTE_TYPES), 'a').replace('a.key', 'a."key"')}
+         FROM born JOIN ${source} ON a.run_id = born.id
+       ) SELECT id FROM born`,
+      [...values, json]
+    )
+  }
+  return session.atomically(async (sql) => {
+    const inserted = await sql.run(INSERT, values)
+    if (inserted.length > 0) {
+      await sql.run(`${into} SELECT run_id, "key", str_value, num_value FROM ${source}`, [json])
+    }
+    return inserted
+  })
+}
+
+export async function updateRun(
+  session: Session,
+  runId: string,
+  patch: Partial<WorkflowRun>
+): Promise<void> {
+  const columns = patchColumns(patch)
+  if (Object.keys(columns).length > 0) await applyPatch(session, runId, patch, columns)
+}
+
+export async function updateRunIf(
+  session: Session,
+  runId: string,
+  expected: RunStatus[],
+  patch: Partial<WorkflowRun>
+): Promise<boolean> {
+  if (expected.length === 0) return false
+  const columns = patchColumns(patch)
+  if (Object.keys(columns).length > 0) {
+    const changed = await applyPatch(session, runId, patch, columns, expected)
+    return changed.length > 0
+  }
+  const { dialect } = session
+  const rows = await session.run(
+    `SELECT id FROM ${T.runs} WHERE id = ? AND ${dialect.isIn('status', 'text')}`,
+    [runId.toWellFormed(), dialect.list(expected)]
+  )
+  return rows.length > 0
+}
+
+/** The columns a patch writes; a terminal status takes the slot markers from its tags. */
+export function patchColumns(patch: Partial<WorkflowRun>): Columns {
+  const columns = runPatchColumns(patch)
+  if (patch.status !== undefined && isTerminalStatus(patch.status) && patch.tags !== undefined) {
+    columns.tags = JSON.stringify(withoutSingletonMarkers(patch.tags))
+  }
+  return columns
+}
+
+/** Whether a patch gives back the singleton slot that the stored tags may hold. */
+export const freesSlot = (patch: Partial<WorkflowRun>): boolean =>
+  patch.status !== undefined && isTerminalStatus(patch.status) && !('tags' in patch)
+
+/** `a = ?, b = ?` for a patch. */
+export function assignments(columns: Columns, patch: Partial<WorkflowRun>): string {
+  const sets = Object.keys(columns).map((column) => `${column} = ?`)
+  return (freesSlot(patch) ? [...sets, `tags = ${TAGS_WITHOUT_MARKERS}`] : sets).join(', ')
+}
+
+function applyPatch(
+  session: Session,
+  runId: string,
+  patch: Partial<WorkflowRun>,
+  columns: Columns,
+  expected?: RunStatus[]
+) {
+  const { dialect } = session
+  const id = runId.toWellFormed()
+  const condition = expected ? ` AND ${dialect.isIn('status', 'text')}` : ''
+  const update = `UPDATE ${T.runs} SET ${assignments(columns, patch)} WHERE id = ?${condition} RETURNING id`
+  const bindings: Binding[] = [...Object.values(columns), id]
+  if (expected) bindings.push(dialect.list(expected))
+  if (!('searchAttributes' in patch)) return session.run(update, bindings)
+  const json = JSON.stringify(attributeRows({ id, searchAttributes: patch.searchAttributes }))
+  if (dialect.name === 'postgres') {
+    return session.run(
+      `WITH changed AS (${update}), ${reindexing('changed', '?', '?')} SELECT id FROM changed`,
+      [...bindings, json, json]
+    )
+  }
+  return session.atomically(async (sql) => {
+    const changed = await sql.run(update, bindings)
+    if (changed.length > 0) await reindex(sql, id, json)
+    return changed
+  })
+}
+
+/**
+ * Postgres: CTEs that replace the index rows of the run which the CTE `changed` answers. Both places are
+ * given the new rows as JSON.
+ */
+export const reindexing = (changed: string, place: string, again: string): string => `dropped AS (
+    DELETE FROM ${T.attributes} x USING ${changed} WHERE x.run_id = ${changed}.id
+      AND x."key" NOT IN (SELECT n."key" FROM json_to_recordset(${place}::json) AS n("key" text))
+  ), indexed AS (
+    INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
+    SELECT ${changed}.id, n."key", n.str_value, n.num_value FROM ${changed},
+      json_to_recordset(${again}::json) AS n("key" text, str_value text, num_value float8)
+    ON CONFLICT (run_id, "key") DO UPDATE SET
+      str_value = excluded.str_value, num_value = excluded.num_value
+  )`
+
+/** Replaces the index rows of a run, inside a transaction. */
+export async function reindex(sql: Sql, runId: string, json: string): Promise<void> {
+  await sql.run(`DELETE FROM ${T.attributes} WHERE run_id = ?`, [runId])
+  await sql.run(
+    `INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
+     SELECT run_id, "key", str_value, num_value FROM ${sql.dialect.jsonRows('a', ATTRIBUTE_TYPES)}`,
+    [json]
+  )
+}
+
+export async function getRun(session: Session, runId: string): Promise<WorkflowRun | null> {
+  const [row] = await session.run(SELECT_RUN, [runId.toWellFormed()])
+  return row ? readRun(row) : null
+}
+
+const CHUNK = 500
+
+/** Removes runs with what belongs to them, children rows first; answers how many runs went. */
+export async function deleteRuns(session: Session, runIds: string[]): Promise<number> {
+  const ids = [...new Set(runIds.map((id) => id.toWellFormed()))].sort()
+  let removed = 0
+  for (let from = 0; from < ids.length; from += CHUNK) {
+    const chunk = session.dialect.list(ids.slice(from, from + CHUNK))
+    const anyOf = (column: string) => session.dialect.isIn(column, 'text')
+    removed += await session.atomically(async (sql) => {
+      // The run first: whoever writes under its lock is done before, or finds it gone.
+      const gone = await sql.run(`DELETE FROM ${T.runs} WHERE ${anyOf('id')} RETURNING id`, [chunk])
+      for (const table of [T.attributes, T.signalWaiters, T.checkpoints]) {
+        await sql.run(`DELETE FROM ${table} WHERE ${anyOf('run_id')}`, [chunk])
+      }
+      return gone.length
+    })
+  }
+  return removed
+}

@@ -1,0 +1,39 @@
+/*
+ * The marker that lets a boot skip the full check: a fingerprint of everything provisioning would create.
+ */
+import { createHash } from 'node:crypto'
+import type { DialectName } from '../dialect.ts'
+import type { Sql } from '../session.ts'
+import { createIndex, createTable, tableExists } from './ddl.ts'
+import { DURABLE_SCHEMA_META_TABLE, SCHEMA } from './tables.ts'
+
+/** Counted up with every change of the DDL. */
+export const DURABLE_SCHEMA_REVISION = 1
+
+export function fingerprint(dialect: DialectName, collation?: string): string {
+  const ddl = SCHEMA.flatMap((table) => [
+    createTable(dialect, table),
+    ...table.indexes.map((index) => createIndex(table, index)),
+  ])
+  const parts = [String(DURABLE_SCHEMA_REVISION), dialect, ...ddl.sort(), collation ?? '']
+  return createHash('sha256').update(parts.join('\n')).digest('hex')
+}
+
+/** The fingerprint the database carries; undefined when it has none that can be read. Two reads. */
+export async function readMarker(sql: Sql): Promise<string | undefined> {
+  if (!(await tableExists(sql, DURABLE_SCHEMA_META_TABLE))) return undefined
+  const [row] = await sql.adhoc(
+    `SELECT "fingerprint" FROM "${DURABLE_SCHEMA_META_TABLE}" WHERE "id" = ?`,
+    ['durable']
+  )
+  return typeof row?.fingerprint === 'string' ? row.fingerprint : undefined
+}
+
+export async function writeMarker(sql: Sql, value: string, nowMs: number): Promise<void> {
+  await sql.adhoc(
+    `INSERT INTO "${DURABLE_SCHEMA_META_TABLE}" ("id", "fingerprint", "applied_at") VALUES (?, ?, ?)
+     ON CONFLICT ("id") DO UPDATE SET "fingerprint" = excluded."fingerprint",
+       "applied_at" = excluded."applied_at"`,
+    ['durable', value, nowMs]
+  )
+}

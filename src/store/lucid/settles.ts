@@ -1,0 +1,186 @@
+/*
+ * Conditional writes of results: a row is written only while it is `pending`, decided by the write itself,
+ * so a late or repeated result never touches a settled one (invariant 4). A batch is one statement on
+ * Postgres, which locks its rows in key order so that overlapping batches cannot deadlock, and one
+ * transaction on SQLite.
+ */
+import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import type { CheckpointKey } from '../../types/query.ts'
+import type { RunStatus } from '../../types/run.ts'
+import type { CheckpointSettlement } from '../ports/pending_settles.ts'
+import type { SettleTarget } from '../ports/turn_commits.ts'
+import {
+  assigned,
+  byKey,
+  carriedBeats,
+  KEY_CHUNK,
+  keyChunks,
+  REPLACED_COLUMNS,
+} from './checkpoints.ts'
+import type { Dialect, Fields } from './dialect.ts'
+import {
+  CHECKPOINT_COLUMNS,
+  CHECKPOINT_TYPES,
+  checkpointColumns,
+  type Columns,
+  compact,
+  jsonText,
+  listed,
+  readCheckpoint,
+} from './rows.ts'
+import { DURABLE_TABLES as T } from './schema/tables.ts'
+import type { Row, Session, Sql } from './session.ts'
+
+type Entry = Columns & { run_id: string; seq: number }
+
+export async function saveCheckpointIfPending(
+  session: Session,
+  checkpoint: StepCheckpoint
+): Promise<boolean> {
+  const columns = checkpointColumns(checkpoint)
+  const written = [...REPLACED_COLUMNS, ...carriedBeats(checkpoint)]
+  const rows = await session.run(
+    `UPDATE ${T.checkpoints} SET ${written.map((column) => `${column} = ?`).join(', ')}
+     WHERE run_id = ? AND seq = ? AND status = 'pending' RETURNING seq`,
+    [...written.map((column) => columns[column]), columns.run_id, columns.seq]
+  )
+  return rows.length > 0
+}
+
+/** Which heartbeat columns an entry carries, as columns of the row source. */
+const CARRIES: Fields = { carries_at: 'int', carries_progress: 'int' }
+
+const SAVE = `${assigned(REPLACED_COLUMNS, 's')},
+  last_heartbeat_at = CASE WHEN s.carries_at = 1 THEN s.last_heartbeat_at ELSE c.last_heartbeat_at END,
+  heartbeat_progress =
+    CASE WHEN s.carries_progress = 1 THEN s.heartbeat_progress ELSE c.heartbeat_progress END`
+
+export async function saveCheckpointsIfPending(
+  session: Session,
+  checkpoints: StepCheckpoint[]
+): Promise<boolean[]> {
+  const entries = checkpoints.map((checkpoint) => {
+    const beats = carriedBeats(checkpoint)
+    return {
+      ...compact(checkpointColumns(checkpoint)),
+      ...(beats.includes('last_heartbeat_at') ? { carries_at: 1 } : {}),
+      ...(beats.includes('heartbeat_progress') ? { carries_progress: 1 } : {}),
+    } as Entry
+  })
+  return whilePending(session, entries, SAVE, { ...CHECKPOINT_TYPES, ...CARRIES })
+}
+
+const SETTLEMENT_TYPES: Fields = {
+  run_id: 'text',
+  seq: 'int',
+  status: 'text',
+  finished_at: 'bigint',
+  output: 'text',
+  error: 'text',
+  events: 'text',
+  started_at: 'bigint',
+  clears_wake: 'int',
+}
+
+const carried = (column: string) => `${column} = coalesce(s.${column}, c.${column})`
+
+const SETTLE = `status = s.status, finished_at = s.finished_at, ${carried('output')},
+  ${carried('error')}, ${carried('events')}, ${carried('started_at')},
+  wake_at = CASE WHEN s.clears_wake = 1 THEN NULL ELSE c.wake_at END`
+
+export async function settleCheckpointsIfPending(
+  session: Session,
+  settlements: CheckpointSettlement[]
+): Promise<boolean[]> {
+  const entries = settlements.map(
+    (settlement) =>
+      compact({
+        run_id: settlement.runId.toWellFormed(),
+        seq: settlement.seq,
+        status: settlement.status,
+        finished_at: settlement.finishedAt.getTime(),
+        output: jsonText(settlement.output, 'output'),
+        error: jsonText(settlement.error, 'error'),
+        events: jsonText(settlement.events, 'events'),
+        started_at: settlement.startedAt?.getTime() ?? null,
+        clears_wake: settlement.wakeAt === null ? 1 : null,
+      }) as Entry
+  )
+  return whilePending(session, entries, SETTLE, SETTLEMENT_TYPES)
+}
+
+/** Applies `set` from each entry to its row while that is pending; of two with one key the first counts. */
+async function whilePending(
+  session: Session,
+  entries: Entry[],
+  set: string,
+  types: Fields
+): Promise<boolean[]> {
+  if (entries.length === 0) return []
+  const first = new Map<string, Entry>()
+  for (const entry of entries) {
+    const key = keyOf(entry)
+    if (!first.has(key)) first.set(key, entry)
+  }
+  const sorted = [...first.values()].sort(byKey)
+  const text = updateWhilePending(session.dialect, set, types)
+  const written = new Set<string>()
+  const write = async (sql: Sql) => {
+    written.clear()
+    for (let from = 0; from < sorted.length; from += KEY_CHUNK) {
+      const rows = await sql.run(text, [JSON.stringify(sorted.slice(from, from + KEY_CHUNK))])
+      for (const row of rows) written.add(keyOf(row))
+    }
+  }
+  await (sorted.length <= KEY_CHUNK ? write(session) : session.atomically(write))
+  return entries.map((entry) => first.get(keyOf(entry)) === entry && written.has(keyOf(entry)))
+}
+
+const keyOf = (row: Row): string => `${String(row.seq)}:${String(row.run_id)}`
+
+function updateWhilePending(dialect: Dialect, set: string, types: Fields): string {
+  const source = dialect.jsonRows('s', types)
+  if (dialect.name === 'sqlite') {
+    return `UPDATE ${T.checkpoints} AS c SET ${set} FROM ${source}
+      WHERE c.run_id = s.run_id AND c.seq = s.seq AND c.status = 'pending'
+      RETURNING run_id, seq`
+  }
+  return `WITH s AS (SELECT * FROM ${source}),
+    held AS (
+      SELECT c.run_id, c.seq FROM s JOIN ${T.checkpoints} c ON c.run_id = s.run_id AND c.seq = s.seq
+      WHERE c.status = 'pending' ORDER BY c.run_id, c.seq FOR NO KEY UPDATE OF c
+    )
+    UPDATE ${T.checkpoints} c SET ${set}
+    FROM held JOIN s ON s.run_id = held.run_id AND s.seq = held.seq
+    WHERE c.run_id = held.run_id AND c.seq = held.seq
+    RETURNING c.run_id, c.seq`
+}
+
+/** The rows of a batch of results, with what is needed of their runs. One statement. */
+export async function settleTargets(
+  session: Session,
+  keys: CheckpointKey[]
+): Promise<SettleTarget[]> {
+  const columns = CHECKPOINT_COLUMNS.filter((column) => column !== 'input')
+  const text = `SELECT ${listed(columns, 'c')}, r.status AS run_status, r.workflow,
+      r.workflow_version, r.namespace, r.wait_from, r.wait_to
+    FROM ${session.dialect.jsonRows('k', { run_id: 'text', seq: 'int' })}
+    JOIN ${T.checkpoints} c ON c.run_id = k.run_id AND c.seq = k.seq
+    JOIN ${T.runs} r ON r.id = c.run_id`
+  const targets: SettleTarget[] = []
+  for (const chunk of keyChunks(keys)) {
+    for (const row of await session.run(text, [chunk])) targets.push(readTarget(row))
+  }
+  return targets
+}
+
+const readTarget = (row: Row): SettleTarget => ({
+  checkpoint: readCheckpoint(row),
+  runStatus: row.run_status as RunStatus,
+  workflow: String(row.workflow),
+  workflowVersion: String(row.workflow_version),
+  namespace: String(row.namespace),
+  ...(row.wait_from === null || row.wait_to === null
+    ? {}
+    : { waitSeqs: { from: Number(row.wait_from), to: Number(row.wait_to) } }),
+})

@@ -1,0 +1,49 @@
+/*
+ * Transactions that user code takes part in. The handle is Lucid's own; the checkpoint is written through
+ * it. The run row is locked only when the checkpoint is written: a lock taken at the beginning would hold
+ * up renewals, wakes and cancels for as long as user code runs.
+ */
+import type { TransactionClientContract } from '@adonisjs/lucid/types/database'
+import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import { type LeaseFence, LeaseLostError, type StoreTransaction } from '../ports/transactions.ts'
+import { saveCheckpoint, saveUnderLease } from './checkpoints.ts'
+
+import { DURABLE_TABLES as T } from './schema/tables.ts'
+import { asStoreError, type Session } from './session.ts'
+
+export async function transaction<T>(
+  session: Session,
+  work: (tx: StoreTransaction) => Promise<T>
+): Promise<T> {
+  let failure: { error: unknown } | undefined
+  try {
+    return await session.lucid().transaction(async (trx) => {
+      await takeWriteLock(session, trx)
+      try {
+        return await work(handle(session, trx))
+      } catch (error) {
+        failure = { error }
+        throw error
+      }
+    })
+  } catch (error) {
+    if (failure) throw failure.error
+    throw asStoreError(error)
+  }
+}
+
+/** A SQLite transaction that reads first cannot write once somebody else wrote. */
+async function takeWriteLock(session: Session, trx: TransactionClientContract): Promise<void> {
+  if (session.dialect.name !== 'sqlite') return
+  await session.within(trx, (sql) => sql.run(`UPDATE ${T.runs} SET turns = turns WHERE 1 = 0`, []))
+}
+
+const handle = (session: Session, trx: TransactionClientContract): StoreTransaction => ({
+  raw: trx,
+  saveCheckpoint: (checkpoint: StepCheckpoint, fence?: LeaseFence) =>
+    session.within(trx, async (sql) => {
+      if (!fence) return saveCheckpoint(sql, checkpoint)
+      if (await saveUnderLease(sql, checkpoint, fence)) return
+      throw new LeaseLostError(checkpoint.runId, fence.owner)
+    }),
+})

@@ -1,0 +1,15 @@
+/*
+ * One commit of a turn. Everything is written under the lock of the run row, checked there against the
+ * lease, the turn number and a live status (invariants 1, 3). A settled row is never replaced; whoever
+ * loses to one is told what stands.
+ */
+import type { TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
+import type { Session } from './session.ts'
+import { commitOnPostgres } from './turn_commit_pg.ts'
+import { commitOnSqlite } from './turn_commit_sqlite.ts'
+
+export function commitTurn(session: Session, commit: TurnCommit): Promise<TurnVerdict> {
+  return session.dialect.name === 'postgres'
+    ? commitOnPostgres(session, commit)
+    : commitOnSqlite(session, commit)
+}

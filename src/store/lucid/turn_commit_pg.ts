@@ -1,0 +1,308 @@
+/*
+ * A turn's commit as one Postgres statement. Its first CTE locks the run row and judges the newest version
+ * of it; every write selects from that one. All parts of a statement see one snapshot, taken before the
+ * lock: what a write must be certain of stands in its own ON CONFLICT or WHERE, which read the newest row,
+ * and where that is not possible (an absent settled row, an empty buffer) the statement rolls itself back
+ * when the run row changed in between, and is sent again.
+ */
+import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import type { SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
+import { assigned, IS_LIVE, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
+import { type Binding, type Fields, mustBeFresh, postgres } from './dialect.ts'
+import {
+  CHECKPOINT_COLUMNS,
+  CHECKPOINT_TYPES,
+  checkpointColumns,
+  type Columns,
+  compact,
+  listed,
+  RUN_COLUMNS,
+  RUN_TYPES,
+  runColumns,
+  WAITER_COLUMNS,
+  WAITER_TYPES,
+  waiterColumns,
+} from './rows.ts'
+import {
+  ATTRIBUTE_COLUMNS,
+  ATTRIBUTE_TYPES,
+  attributeRows,
+  freesSlot,
+  patchColumns,
+  reindexing,
+  TAGS_WITHOUT_MARKERS,
+} from './runs.ts'
+import { DURABLE_TABLES as T } from './schema/tables.ts'
+import type { Row, Session, Sql } from './session.ts'
+import { readPayload, REPLACE_WAITER } from './signals.ts'
+import { commitSteps, type CommitStep, distinctWaits } from './turn_commit_steps.ts'
+import { completedBy, rowsAt, settlePatch, verdict } from './turn_verdict.ts'
+
+export async function commitOnPostgres(session: Session, commit: TurnCommit): Promise<TurnVerdict> {
+  const steps = commitSteps(commit)
+  if (steps.length === 1) return commitStep(session, steps[0])
+  return session.atomically(async (sql) => {
+    const stored: StepCheckpoint[] = []
+    let last = await commitStep(sql, steps[0])
+    for (const step of steps.slice(1)) {
+      stored.push(...last.stored)
+      if (last.applied) last = await commitStep(sql, step)
+    }
+    return { ...last, stored: last.applied ? [...stored, ...last.stored] : [] }
+  })
+}
+
+async function commitStep(sql: Sql, step: CommitStep): Promise<TurnVerdict> {
+  const statement = new CommitStatement(step)
+  const [row] = await sql.run(statement.text(), statement.values)
+  if (!row?.held) return verdict(row, false, [])
+  return statement.outcome(sql, row)
+}
+
+/** Positions of a settle that cannot be seen in a statement of their own. */
+class CommitStatement {
+  readonly values: Binding[] = []
+  readonly #step: CommitStep
+  readonly #waits: (SignalWait & { look: boolean })[]
+  readonly #ctes: string[] = []
+  #settled: Columns = {}
+
+  constructor(step: CommitStep) {
+    this.#step = step
+    this.#waits = distinctWaits(step)
+  }
+
+  text(): string {
+    const { runs, stamps, expiries, settle } = this.#step
+    const run = this.#lock()
+    const answers = ['run.held', 'run.status', 'run.wake_requested_at', 'run.cancel_requested_at']
+    answers.push('run.awaited')
+    if (this.#waits.length > 0) this.#take(run)
+    if (expiries?.length) this.#lapse(run)
+    if (this.#rows().length > 0) {
+      this.#write(run)
+      answers.push(`(SELECT string_agg(seq::text, ',') FROM written) AS written`)
+    }
+    if (this.#waits.length > 0) answers.push(...waitAnswers(run))
+    if (runs?.length) this.#bear()
+    if (stamps?.length) this.#stamp(run)
+    if (settle) this.#settle()
+    return `WITH ${this.#ctes.join(',\n')} SELECT ${answers.join(', ')} FROM run`
+  }
+
+  /** What the statement did, and what stands where something else was in the way. */
+  async outcome(sql: Sql, row: Row): Promise<TurnVerdict> {
+    const { runId, rows, expiries } = this.#step
+    const written = numbers(row.written)
+    const open = numbers(row.open)
+    const taken = new Map(
+      (JSON.parse(String(row.taken ?? '[]')) as TakenRow[]).map((t) => [t[0], t])
+    )
+    const stored: StepCheckpoint[] = []
+    const lost = new Set<number>()
+    for (const { row: own } of [...(rows ?? []), ...(expiries ?? [])]) {
+      if (!written.has(own.seq)) lost.add(own.seq)
+    }
+    for (const wait of this.#waits) {
+      const took = taken.get(wait.row.seq)
+      if (took) stored.push(completedBy(wait, readPayload(took[2], took[1])))
+      else if (!wait.look && !open.has(wait.row.seq)) lost.add(wait.row.seq)
+    }
+    if (lost.size > 0) stored.push(...(await rowsAt(sql, runId, lost)))
+    const woken = this.#waits.some((wait) => wait.look && taken.has(wait.row.seq))
+    const after = { ...row, ...this.#settled, ...(woken ? { wake_requested_at: 0 } : {}) }
+    return verdict(after, true, stored)
+  }
+
+  #add(value: Binding): string {
+    this.values.push(value)
+    return `$${this.values.length}`
+  }
+
+  /** A JSON array as a row source. */
+  #source(alias: string, fields: Fields, rows: readonly object[]): string {
+    return postgres.jsonRows(alias, fields).replace('?', this.#add(JSON.stringify(rows)))
+  }
+
+  #lock(): string {
+    const { runId, owner, turn, settle, yieldsToCancel } = this.#step
+    const run = this.#add(runId.toWellFormed())
+    const held = [
+      `locked_by = ${this.#add(owner.toWellFormed())}`,
+      `turns = ${this.#add(turn)}`,
+      IS_LIVE,
+      ...(yieldsToCancel ? ['cancel_requested_at IS NULL'] : []),
+    ]
+    this.#ctes.push(`run AS (
+      SELECT id, status, wake_requested_at, cancel_requested_at, awaited, ctid AS place,
+        coalesce(${held.join(' AND ')}, false) AS held
+      FROM ${T.runs} WHERE id = ${run} FOR ${settle ? 'NO KEY UPDATE' : 'SHARE'})`)
+    return run
+  }
+
+  /** Takes a buffered payload for each wait that has one; registers the others, except looks. */
+  #take(run: string): void {
+    const source = this.#source(
+      'w',
+      { ...WAITER_TYPES, look: 'int' },
+      this.#waits.map(({ waiter, look }) => ({
+        ...compact(waiterColumns(waiter)),
+        look: look ? 1 : 0,
+      }))
+    )
+    this.#ctes.push(
+      `waiting AS (
+        SELECT w.token, w.seq, w.parallel_group, w.created_at, w.look FROM run, ${source}
+        WHERE run.held
+          AND NOT EXISTS (SELECT 1 FROM ${T.checkpoints} c
+            WHERE c.run_id = ${run} AND c.seq = w.seq AND c.${IS_SETTLED})
+          AND (w.look = 0 OR EXISTS (SELECT 1 FROM ${T.signalWaiters} x
+            WHERE x.token = w.token AND x.run_id = ${run} AND x.seq = w.seq)))`,
+      `oldest AS (
+        SELECT w.token, w.seq, b.id FROM waiting w CROSS JOIN LATERAL (
+          SELECT b.id FROM ${T.bufferedSignals} b WHERE b.token = w.token
+          ORDER BY b.id LIMIT 1 FOR UPDATE SKIP LOCKED) b)`,
+      `taken AS (
+        DELETE FROM ${T.bufferedSignals} b USING oldest WHERE b.id = oldest.id
+        RETURNING oldest.token, oldest.seq, b.id, b.payload)`,
+      `cleared AS (
+        DELETE FROM ${T.signalWaiters} x USING taken
+        WHERE x.token = taken.token AND x.run_id = ${run} AND x.seq = taken.seq)`,
+      `registered AS (
+        INSERT INTO ${T.signalWaiters} (${listed(WAITER_COLUMNS)})
+        SELECT w.token, ${run}, w.seq, w.parallel_group, w.created_at FROM waiting w
+        WHERE w.look = 0 AND w.token NOT IN (SELECT token FROM taken) ORDER BY w.token
+        ${REPLACE_WAITER})`
+    )
+  }
+
+  #lapse(run: string): void {
+    const source = this.#source(
+      'e',
+      { token: 'text', seq: 'int' },
+      this.#step.expiries!.map(({ waiter }) => ({
+        token: waiter.token.toWellFormed(),
+        seq: waiter.seq,
+      }))
+    )
+    this.#ctes.push(`lapsed AS (
+      DELETE FROM ${T.signalWaiters} x USING run, ${source}
+      WHERE run.held AND x.token = e.token AND x.run_id = ${run} AND x.seq = e.seq)`)
+  }
+
+  /** Every checkpoint of the commit; those of waits with the token that decides whether they count. */
+  #rows(): Columns[] {
+    const { rows, expiries } = this.#step
+    return [
+      ...[...(rows ?? []), ...(expiries ?? [])].map(({ row }) => compact(checkpointColumns(row))),
+      ...this.#waits.map(({ row, waiter }) => ({
+        ...compact(checkpointColumns(row)),
+        token: waiter.token.toWellFormed(),
+      })),
+    ]
+  }
+
+  #write(run: string): void {
+    const own = CHECKPOINT_COLUMNS.filter((column) => column !== 'run_id')
+    const { output, ...others } = CHECKPOINT_TYPES
+    const columns = listed(CHECKPOINT_COLUMNS)
+    if (this.#waits.length > 0) {
+      const plain = own.filter((column) => column !== 'output')
+      const source = this.#source('r', { ...others, output, token: 'text' }, this.#rows())
+      // A wait's row goes before a row written for the same position: that one only says what it waits for.
+      this.#ctes.push(`entries AS (
+        SELECT DISTINCT ON (r.seq) ${listed(plain, 'r')},
+          CASE WHEN r.token IS NULL THEN r.output ELSE taken.payload END AS output
+        FROM run CROSS JOIN ${source} LEFT JOIN taken ON taken.token = r.token AND taken.seq = r.seq
+        WHERE run.held AND (r.token IS NULL OR taken.token IS NOT NULL)
+        ORDER BY r.seq, r.token IS NULL)`)
+    } else {
+      const source = this.#source('r', CHECKPOINT_TYPES, this.#rows())
+      this.#ctes.push(`entries AS (SELECT ${listed(own, 'r')} FROM run, ${source} WHERE run.held)`)
+    }
+    this.#ctes.push(`written AS (
+      INSERT INTO ${T.checkpoints} AS c (${columns})
+      SELECT ${run}, ${listed(own)} FROM entries ORDER BY seq
+      ON CONFLICT (run_id, seq) DO UPDATE SET ${assigned(REPLACED_COLUMNS, 'excluded')}
+      WHERE NOT c.${IS_SETTLED}${this.#retries()} RETURNING c.seq)`)
+  }
+
+  /** Whether a row retries the attempt that stands depends on the row, which excluded cannot tell. */
+  #retries(): string {
+    const retried = (this.#step.rows ?? []).filter((write) => write.retryOf !== undefined)
+    if (retried.length === 0) return ''
+    const attempts = Object.fromEntries(retried.map(({ row, retryOf }) => [row.seq, retryOf]))
+    const map = this.#add(JSON.stringify(attempts))
+    return ` OR (c.status = 'failed' AND c.attempts = (${map}::json ->> c.seq::text)::int)`
+  }
+
+  #bear(): void {
+    const { runs = [] } = this.#step
+    const columns = listed(RUN_COLUMNS)
+    const source = this.#source(
+      'n',
+      RUN_TYPES,
+      runs.map((run) => compact(runColumns(run)))
+    )
+    this.#ctes.push(`born AS (
+      INSERT INTO ${T.runs} (${columns})
+      SELECT ${listed(RUN_COLUMNS, 'n')} FROM run, ${source} WHERE run.held ORDER BY n.id
+      ON CONFLICT (id) DO NOTHING RETURNING id)`)
+    const attributes = runs.flatMap(attributeRows)
+    if (attributes.length === 0) return
+    this.#ctes.push(`born_indexed AS (
+      INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
+      SELECT a.run_id, a."key", a.str_value, a.num_value
+      FROM born JOIN ${this.#source('a', ATTRIBUTE_TYPES, attributes)} ON a.run_id = born.id)`)
+  }
+
+  #stamp(run: string): void {
+    const source = this.#source(
+      's',
+      { seq: 'int', place: 'int' },
+      this.#step.stamps!.map(({ seq, order }) => ({ seq, place: order }))
+    )
+    this.#ctes.push(`stamped AS (
+      UPDATE ${T.checkpoints} c SET delivery_order = s.place FROM run, ${source}
+      WHERE run.held AND c.run_id = ${run} AND c.seq = s.seq AND c.delivery_order IS NULL)`)
+  }
+
+  #settle(): void {
+    const step = this.#step
+    const patch = settlePatch(step)
+    const columns = patchColumns(patch)
+    this.#settled = columns
+    const sets = Object.entries(columns).map(([column, value]) => `${column} = ${this.#add(value)}`)
+    sets.push('locked_by = NULL', 'locked_until = NULL')
+    if (freesSlot(patch)) sets.push(`tags = ${TAGS_WITHOUT_MARKERS}`)
+    if (this.#waits.some((wait) => wait.look)) {
+      const hit =
+        'EXISTS (SELECT 1 FROM taken JOIN waiting USING (token, seq) WHERE waiting.look = 1)'
+      sets.push(
+        `wake_requested_at = CASE WHEN ${hit} THEN ${this.#add(step.nowMs)}::bigint
+          ELSE r.wake_requested_at END`
+      )
+    }
+    this.#ctes.push(`ended AS (
+      UPDATE ${T.runs} r SET ${sets.join(', ')} FROM run WHERE r.id = run.id AND run.held
+      RETURNING r.id)`)
+    if (!('searchAttributes' in patch)) return
+    const attributes = this.#add(
+      JSON.stringify(attributeRows({ id: step.runId, searchAttributes: patch.searchAttributes }))
+    )
+    this.#ctes.push(reindexing('ended', attributes, attributes))
+  }
+}
+
+type TakenRow = [seq: number, id: string, payload: string | null]
+
+const waitAnswers = (run: string): string[] => [
+  `(SELECT string_agg(seq::text, ',') FROM waiting WHERE look = 0) AS open`,
+  `(SELECT json_agg(json_build_array(seq, id::text, payload))::text FROM taken) AS taken`,
+  `${mustBeFresh(`NOT run.held OR (
+      run.place = (SELECT ctid FROM ${T.runs} WHERE id = ${run})
+      AND NOT EXISTS (SELECT 1 FROM taken WHERE seq NOT IN (SELECT seq FROM written)))`)} AS fresh`,
+]
+
+const numbers = (value: unknown): Set<number> =>
+  new Set(value ? String(value).split(',').map(Number) : [])

@@ -1,0 +1,44 @@
+/*
+ * What both forms of a commit share: the verdict, the patch of a settle and the rows it answers.
+ */
+import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import type { RunStatus, WorkflowRun } from '../../types/run.ts'
+import type { SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
+import { getCheckpoints } from './checkpoints.ts'
+import { numberOf } from './rows.ts'
+import type { Row, Sql } from './session.ts'
+
+/** Statuses and marks of the run as a commit found them, or left them. */
+export function verdict(
+  run: Row | undefined,
+  applied: boolean,
+  stored: StepCheckpoint[]
+): TurnVerdict {
+  return {
+    applied,
+    status: (run?.status as RunStatus | undefined) ?? null,
+    wakeRequested: numberOf(run?.wake_requested_at) !== undefined,
+    cancelRequested: numberOf(run?.cancel_requested_at) !== undefined,
+    awaited: numberOf(run?.awaited) === 1,
+    stored,
+  }
+}
+
+/** The patch of a settle; the lease, the status and the wake request are not its business. */
+export function settlePatch({ settle, nowMs }: TurnCommit): Partial<WorkflowRun> {
+  const { lockedBy, lockedUntil, wakeRequestedAt, status, id, ...patch } = settle!.patch
+  return { updatedAt: new Date(nowMs), ...patch, status: settle!.status }
+}
+
+/** The row a buffered payload completes. */
+export const completedBy = ({ row }: SignalWait, payload: unknown): StepCheckpoint => ({
+  ...row,
+  output: payload,
+})
+
+export function rowsAt(sql: Sql, runId: string, seqs: Iterable<number>): Promise<StepCheckpoint[]> {
+  return getCheckpoints(
+    sql,
+    [...seqs].map((seq) => ({ runId, seq }))
+  )
+}
