@@ -14,6 +14,7 @@ import type { ControlPlane } from '../../control_plane/port.ts'
 import { TransportUnavailableError } from '../../errors.ts'
 import type { StepHandler } from '../../types/step.ts'
 import type { ControlMessage, Heartbeat, RemoteTask, StepResult } from '../../wire/messages.ts'
+import { decode } from '../../wire/codec.ts'
 import { type EmitterEvent, emitterEvents } from '../../wire/names.ts'
 import { ConsumerGate } from '../consumer_gate.ts'
 import { type Transport, type TransportErrorHandler, reportToConsole } from '../ports.ts'
@@ -197,14 +198,20 @@ export class EventEmitterTransport implements Transport, ControlPlane {
   }
 
   #offered(task: RemoteTask, auction?: Auction): void {
+    // Somebody else's event, made without an auction, is for everybody who listens.
+    if (!auction) return isolate(() => this.#foreign(task), this.#onError)
     const exact = this.#handlers.exact(task)
     const served = exact ?? this.#handlers.bare(task)
     if (!served) return
-    const take = () => this.#take(task, served)
-    // Somebody else's event, made without an auction, is for everybody who listens.
-    if (!auction) return take()
     const fit = exact ? 0 : 1
-    auction.bid(served.lane.open ? fit : ((fit + 2) as Rank), take)
+    const rank = served.lane.open ? fit : ((fit + 2) as Rank)
+    auction.bid(rank, () => this.#take(task, served))
+  }
+
+  #foreign(raw: unknown): void {
+    const task = decode('task', raw)
+    const served = this.#handlers.exact(task) ?? this.#handlers.bare(task)
+    if (served) this.#take(ownCopy(task), served)
   }
 
   #take(task: RemoteTask, served: Served): void {
