@@ -137,6 +137,26 @@ test.group('InMemoryTransport', () => {
     assert.isFalse(transport.isRunning(slow.stepId))
   })
 
+  test('an engine with less patience makes steps beat more often, never less', async ({
+    assert,
+  }) => {
+    const { transport, time, listen } = setup({ heartbeatIntervalMs: 1000 })
+    listen()
+    const beats: Heartbeat[] = []
+    transport.onHeartbeat((beat) => Promise.resolve(void beats.push(beat)))
+    transport.handle('slow', () => new Promise(() => {}))
+    transport.beatEvery(250)
+    transport.beatEvery(9000)
+    await transport.dispatch(task('slow'))
+    await settled()
+    await time.advance(500)
+    assert.deepEqual(
+      beats.map((beat) => beat.at),
+      [1000, 1250, 1500]
+    )
+    await transport.close()
+  })
+
   test('beats of others reach every engine', async ({ assert }) => {
     const { transport } = setup()
     const beats: Heartbeat[] = []

@@ -163,8 +163,14 @@ test.group('transport pool | hooks', (group) => {
   test('volatile members say what runs here', ({ assert }) => {
     const pool = new TransportPool([
       fake('broker'),
-      fake('local', { volatile: true, isRunning: (stepId) => stepId === 'r:1' }),
+      fake('local', {
+        volatile: true,
+        isRunning: (stepId) => stepId === 'r:1',
+        beatEvery: (ms) => void calls.push(`local.beatEvery ${ms}`),
+      }),
     ])
+    pool.beatEvery(250)
+    assert.deepEqual(noted(), ['local.beatEvery 250'])
     assert.isFalse(pool.volatile())
     assert.isTrue(pool.volatile('local'))
     assert.isTrue(pool.isRunning('r:1'))

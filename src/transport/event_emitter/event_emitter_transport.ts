@@ -116,11 +116,11 @@ export class EventEmitterTransport implements Transport, ControlPlane {
     this.#controls = new LocalControlPlane({ onError: this.#onError })
   }
 
-  /** True for a step of any transport on the same bus. */
   beatEvery(ms: number): void {
     this.#heartbeatIntervalMs = Math.min(this.#heartbeatIntervalMs, ms)
   }
 
+  /** True for a step of any transport on the same bus. */
   isRunning(stepId: string): boolean {
     return this.#live.has(stepId)
   }
