@@ -6,9 +6,9 @@ import type { Effect, TurnReport } from '../turns/effects.ts'
 import type { Wakes } from './wakes.ts'
 
 export class AfterEffects {
-  readonly #wakes: Pick<Wakes, 'started'>
+  readonly #wakes: Pick<Wakes, 'handOff'>
 
-  constructor(options: { wakes: Pick<Wakes, 'started'> }) {
+  constructor(options: { wakes: Pick<Wakes, 'handOff'> }) {
     this.#wakes = options.wakes
   }
 
@@ -19,7 +19,7 @@ export class AfterEffects {
   #perform(effect: Effect): void {
     switch (effect.kind) {
       case 'wakeSuccessor':
-        this.#wakes.started(effect.runId)
+        this.#wakes.handOff(effect.runId)
     }
   }
 }

@@ -84,9 +84,10 @@ export function assemble(config: EngineConfig): Collaborators {
     runTurn: new RunTurn({ needs, leases, warm, namespace }),
     namespace,
     slots: config.turnSlots,
+    draining: () => drain.draining,
     onReport: (turn) => effects.run(turn),
   })
-  const drain = new Drain({ timers, turns: () => queue.inFlight() })
+  const drain: Drain = new Drain({ timers, turns: () => queue.inFlight() })
   const wakes = new Wakes({ queue, drain, runDispatcher: config.runDispatcher, report })
   const effects = new AfterEffects({ wakes })
   const { maxPayloadBytes } = settings

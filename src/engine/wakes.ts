@@ -21,8 +21,16 @@ export class Wakes {
     this.#options = options
   }
 
-  /** A run is `pending`. Its row is durable; what fails here is found by the pending poll. */
+  /**
+   * A run is `pending`. Its row is durable; what fails here is found by the pending poll. While the
+   * engine drains the row is left for another instance.
+   */
   started(runId: string): void {
+    if (!this.#options.drain.draining) this.handOff(runId)
+  }
+
+  /** The same for what follows from a turn of ours: it goes on while draining. */
+  handOff(runId: string): void {
     const { queue, drain, runDispatcher, report } = this.#options
     const dispatch = async () => {
       if (runDispatcher) await runDispatcher.dispatch(runId)

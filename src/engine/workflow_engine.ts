@@ -125,7 +125,7 @@ export class WorkflowEngine implements EngineApi {
   async runOne(runId: string): Promise<RunResult | null> {
     if (this.isDraining()) return null
     const report = await this.#parts.queue.run(runId)
-    return report && !report.refused ? resultOfTurn(report) : null
+    return report && !report.refused && !report.lost ? resultOfTurn(report) : null
   }
 
   recoverIncomplete(nowMs = this.#config.clock()): Promise<RunResult[]> {

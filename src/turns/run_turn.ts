@@ -19,7 +19,7 @@ import type { RunnableWorkflow, TurnNeeds } from './needs.ts'
 import { looksOutside, perform } from './performer.ts'
 import { awaitsVerdict, judgeReopened } from './reopen.ts'
 import { unwindSaga } from './saga_unwind.ts'
-import { failedWith, type Outcome, outcomeOf, settleTurn } from './settle.ts'
+import { failedWith, type Outcome, outcomeOf, parkOf, settleTurn } from './settle.ts'
 import { Turn, TurnLostError } from './turn.ts'
 import type { WarmRun, WarmRuns } from './warm_runs.ts'
 
@@ -135,6 +135,9 @@ export class RunTurn {
     const needs = this.#needs
     if (kept && run.cancelRequestedAt === undefined) {
       const rows = await needs.store.listCheckpointsAt(run.id, kept.openSeqs, kept.frontier)
+      // A row past what this body took was written by somebody who does not count turns.
+      if (rows.some((row) => row.seq >= kept.frontier))
+        return this.#openCold(claimed, run, hold, kept)
       const changed = kept.history.merge(rows)
       const turn = new Turn({ run, needs, hold, history: kept.history, replay: kept.replay })
       if (kept.replay) {
@@ -145,6 +148,16 @@ export class RunTurn {
       }
       return turn
     }
+    return this.#openCold(claimed, run, hold, kept)
+  }
+
+  async #openCold(
+    claimed: ClaimedRun,
+    run: WorkflowRun,
+    hold: LeaseHold,
+    kept: WarmRun | undefined
+  ): Promise<Turn> {
+    const needs = this.#needs
     void kept?.replay?.unwind()
     const first = claimed.previousTurns === undefined
     const rows = first ? [] : await needs.store.listCheckpointsForReplay(run.id)
@@ -168,7 +181,9 @@ export class RunTurn {
     }
     if (!replay.end) {
       await turn.quiesce()
-      return { kind: 'suspended' }
+      const park = parkOf(turn)
+      if (!this.#needs.settings.continuations) await replay.unwind()
+      return park
     }
     const outcome = outcomeOf(turn, replay.end)
     if (outcome.kind === 'failed') {
@@ -238,9 +253,9 @@ export class RunTurn {
       this.#warm.keep(run.id, {
         turn: run.turns ?? 0,
         history,
-        openSeqs: replay.openSeqs(),
-        frontier: replay.position,
-        replay,
+        openSeqs: outcome.openSeqs,
+        frontier: outcome.frontier,
+        replay: this.#needs.settings.continuations ? replay : undefined,
       })
     } else {
       void replay.unwind()
@@ -281,7 +296,8 @@ export class RunTurn {
       'recovery takes a run whose lease lapses',
       this.#needs.store.releaseRunLock(run.id, hold.owner)
     )
-    return { runId: run.id, status: 'running', effects: [], again: false, lost: true }
+    const status = (error instanceof TurnLostError && error.status) || 'running'
+    return { runId: run.id, status, effects: [], again: false, lost: true }
   }
 }
 

@@ -10,6 +10,7 @@ import type { BodyEnd } from '../replay/outcome.ts'
 import type { TurnVerdict } from '../store/ports/turn_commits.ts'
 import type { RunStatus, WorkflowRun } from '../types/run.ts'
 import type { Effect, TurnReport } from './effects.ts'
+import type { SignalWait } from '../store/ports/turn_commits.ts'
 import { waitsForNews } from './performer.ts'
 import { signalWait } from './perform/signal.ts'
 import type { Turn } from './turn.ts'
@@ -20,7 +21,17 @@ export type Outcome =
   | { kind: 'failed'; error: StepError }
   | { kind: 'cancelled'; error: StepError }
   | { kind: 'continued'; input: unknown }
-  | { kind: 'suspended' }
+  | ({ kind: 'suspended' } & Park)
+
+/** What a parked body waits for. */
+export interface Park {
+  wakeAt?: number
+  /** Waits that look into the buffers once more, later than they registered. */
+  looks: SignalWait[]
+  openSeqs: number[]
+  /** One past the last position the body took. */
+  frontier: number
+}
 
 /** Answers undefined when a cancel intent refused the write: the turn must undo instead. */
 export async function settleTurn(turn: Turn, outcome: Outcome): Promise<TurnReport | undefined> {
@@ -30,7 +41,7 @@ export async function settleTurn(turn: Turn, outcome: Outcome): Promise<TurnRepo
     {
       status,
       patch: patchOf(turn, outcome),
-      looks: outcome.kind === 'suspended' ? secondLooks(turn) : undefined,
+      looks: outcome.kind === 'suspended' && outcome.looks.length > 0 ? outcome.looks : undefined,
     },
     successor ? [successor] : []
   )
@@ -52,6 +63,21 @@ export function outcomeOf(turn: Turn, end: BodyEnd): Outcome {
   } catch (error) {
     const code = (error as { code?: string }).code
     return failedWith(turn, new FatalError(messageOf(error), code))
+  }
+}
+
+/** Taken before the body is unwound: afterwards nothing is open. */
+export function parkOf(turn: Turn): Outcome {
+  const { replay } = turn
+  const looks = [...replay.openAwaits()].flatMap(({ command }) =>
+    command.kind === 'signal' ? [signalWait(command, turn)] : []
+  )
+  return {
+    kind: 'suspended',
+    wakeAt: wakeOf(turn),
+    looks,
+    openSeqs: replay.openSeqs(),
+    frontier: replay.position,
   }
 }
 
@@ -84,7 +110,7 @@ function patchOf(turn: Turn, outcome: Outcome): Partial<WorkflowRun> {
     case 'continued':
       return { ...patch, error: undefined }
     case 'suspended':
-      return { ...patch, wakeAt: wakeOf(turn), error: undefined }
+      return { ...patch, wakeAt: outcome.wakeAt, error: undefined }
   }
 }
 
@@ -95,15 +121,6 @@ function wakeOf(turn: Turn): number | undefined {
   const news = [...turn.replay.openAwaits()].some(waitsForNews) || turn.replay.openCount === 0
   if (news && reconcileMs > 0) wake = Math.min(wake, turn.now() + reconcileMs)
   return Number.isFinite(wake) ? wake : undefined
-}
-
-/** Waits look into the buffers once more, later than they registered. */
-function secondLooks(turn: Turn) {
-  const looks = []
-  for (const { command } of turn.replay.openAwaits()) {
-    if (command.kind === 'signal') looks.push(signalWait(command, turn))
-  }
-  return looks.length > 0 ? looks : undefined
 }
 
 function successorOf(turn: Turn, input: unknown): WorkflowRun {

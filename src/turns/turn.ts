@@ -6,7 +6,7 @@
 import { DurableError } from '../foundation/failure.ts'
 import { stepIdOf } from '../foundation/ids.ts'
 import { isSettledStatus, type StepCheckpoint } from '../types/checkpoint.ts'
-import type { WorkflowRun } from '../types/run.ts'
+import type { RunStatus, WorkflowRun } from '../types/run.ts'
 import type { History } from '../replay/history.ts'
 import { Replay } from '../replay/replay.ts'
 import { Journal } from './journal.ts'
@@ -16,6 +16,15 @@ import type { TurnNeeds } from './needs.ts'
 /** The turn may not go on: its lease is gone, or a store call has an unknown outcome. */
 export class TurnLostError extends DurableError {
   static override readonly code: string = 'turn_lost'
+
+  constructor(
+    message: string,
+    options: { cause?: unknown } = {},
+    /** The run's stored status, if the store told. */
+    readonly status?: RunStatus
+  ) {
+    super(message, options)
+  }
 }
 
 /** Local work that ended; becomes a row when the body is quiet. */
@@ -95,7 +104,10 @@ export class Turn {
         cause: failure.error,
       })
     }
-    if (failure) throw new TurnLostError(`run ${this.run.id} is ${failure.refused.status}`)
+    if (failure) {
+      const status = failure.refused.status ?? undefined
+      throw new TurnLostError(`run ${this.run.id} was taken: it is ${status}`, {}, status)
+    }
     if (this.hold.lost) throw new TurnLostError(`the lease of run ${this.run.id} is lost`)
   }
 

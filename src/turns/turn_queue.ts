@@ -16,6 +16,8 @@ export interface TurnQueueOptions {
   namespace?: string
   /** Turns that execute at once. */
   slots: number
+  /** A drain began: passes claim nothing more. */
+  draining: () => boolean
   /** Called for every turn that ended, before anybody who waits for it. */
   onReport: (report: TurnReport) => void
 }
@@ -38,6 +40,8 @@ export class TurnQueue {
   readonly #refused = new Map<string, number>()
   /** Runs that want a turn and found no slot; their rows say so too. */
   readonly #backlog = new Set<string>()
+  /** Passes that wait for a slot. */
+  #waiting: (() => void)[] = []
 
   constructor(options: TurnQueueOptions) {
     this.#options = options
@@ -71,8 +75,8 @@ export class TurnQueue {
       }
       turn.handle.ring()
       if (turn.stamped) return
-      turn.stamped = true
       await this.#stamp(runId)
+      turn.stamped = true
       // The turn may have settled before the stamp: then nobody else reads it soon.
       if (this.#executing.get(runId) === turn && !turn.handle.parking) return
     }
@@ -110,10 +114,9 @@ export class TurnQueue {
   async runDue(kind: DueClaim['kind'], nowMs: number, limit = Infinity): Promise<TurnReport[]> {
     const reports: Promise<TurnReport>[] = []
     let left = limit
-    while (left > 0) {
-      if (this.freeSlots === 0) await Promise.race(this.inFlight())
+    while (left > 0 && !this.#options.draining()) {
+      while (this.freeSlots === 0) await this.#slotFreed()
       const want = Math.min(this.freeSlots, left)
-      if (want <= 0) continue
       const claimed = await this.#claimDue(kind, nowMs, want)
       left -= claimed.length
       for (const one of claimed) reports.push(this.#execute(one))
@@ -160,6 +163,7 @@ export class TurnQueue {
       })
     } finally {
       this.#claiming.delete(runId)
+      this.#next()
     }
   }
 
@@ -197,7 +201,12 @@ export class TurnQueue {
     void bestEffort('the timer poll sees the wake request', this.wake(runId), needs.report)
   }
 
+  #slotFreed(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
   #next(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
     for (const runId of this.#backlog) {
       if (this.freeSlots === 0) return
       this.#backlog.delete(runId)

@@ -40,9 +40,9 @@ export class Operator {
     if (run.status === 'failed') await this.#reopen(run, ['failed'])
     const report = await queue.run(runId)
     if (report?.refused) throw report.refused
-    if (report) return resultOfTurn(report)
+    if (report && !report.lost) return resultOfTurn(report)
     // Another executor holds it: it will hear of the request.
-    wakes.newsInBackground(runId)
+    if (!report) wakes.newsInBackground(runId)
     return resultOf((await store.getRun(runId)) ?? run)
   }
 

@@ -1,6 +1,6 @@
 /*
- * Polls: the last resort of every wake. Passes of one kind never overlap in this process, and do nothing
- * while the engine drains.
+ * Polls: the last resort of every wake. They do nothing while the engine drains. Claims decide who runs
+ * what, so passes may overlap: a long turn of one never holds up the next.
  */
 import type { TurnReport } from '../../turns/effects.ts'
 import type { TurnQueue } from '../../turns/turn_queue.ts'
@@ -18,41 +18,32 @@ export interface PollsOptions {
 
 export class Polls {
   readonly #options: PollsOptions
-  readonly #passes = new Map<string, Promise<RunResult[]>>()
+  #recovering?: Promise<RunResult[]>
 
   constructor(options: PollsOptions) {
     this.#options = options
   }
 
   /** Executes every `pending` run, oldest first. */
-  pending(nowMs: number): Promise<RunResult[]> {
-    return this.#pass('pending', async () => resultsOf(await this.#due('pending', nowMs)))
+  async pending(nowMs: number): Promise<RunResult[]> {
+    const { drain, queue } = this.#options
+    return drain.draining ? [] : resultsOf(await queue.runDue('pending', nowMs))
   }
 
   /** Executes what is due by time or by request, most overdue first. */
-  timers(nowMs: number): Promise<RunResult[]> {
-    return this.#pass('due', async () =>
-      resultsOf(await this.#due('due', nowMs, this.#options.timerBatchSize))
-    )
+  async timers(nowMs: number): Promise<RunResult[]> {
+    const { drain, queue, timerBatchSize } = this.#options
+    return drain.draining ? [] : resultsOf(await queue.runDue('due', nowMs, timerBatchSize))
   }
 
-  recovery(nowMs: number): Promise<RunResult[]> {
-    return this.#pass('recovery', () => this.#options.recovery.recover(nowMs))
-  }
-
-  #due(kind: 'pending' | 'due', nowMs: number, limit?: number): Promise<TurnReport[]> {
-    return this.#options.queue.runDue(kind, nowMs, limit)
-  }
-
-  #pass(kind: string, work: () => Promise<RunResult[]>): Promise<RunResult[]> {
-    if (this.#options.drain.draining) return Promise.resolve([])
-    const running = this.#passes.get(kind)
-    if (running) return running
-    const pass = work().finally(() => this.#passes.delete(kind))
-    this.#passes.set(kind, pass)
-    return pass
+  async recovery(nowMs: number): Promise<RunResult[]> {
+    if (this.#options.drain.draining) return []
+    this.#recovering ??= this.#options.recovery.recover(nowMs).finally(() => {
+      this.#recovering = undefined
+    })
+    return this.#recovering
   }
 }
 
 const resultsOf = (reports: TurnReport[]): RunResult[] =>
-  reports.filter((report) => !report.refused).map(resultOfTurn)
+  reports.filter((report) => !report.refused && !report.lost).map(resultOfTurn)
