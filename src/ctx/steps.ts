@@ -13,6 +13,9 @@ import type { Scope } from './scope.ts'
 
 type Options = StepDispatchOpts & { compensate?: StepRef<never, unknown> | string }
 
+/** Options whose machinery is not part of this release: refused, never silently ignored. */
+const NOT_YET = ['queue', 'fairnessKey', 'timeoutMs', 'pickupTimeoutMs', 'requires'] as const
+
 export function stepPrimitives(scope: Scope): Pick<WorkflowCtx, 'step'> {
   const step = (
     handler: StepRef<never, unknown> | string,
@@ -24,6 +27,13 @@ export function stepPrimitives(scope: Scope): Pick<WorkflowCtx, 'step'> {
       const name = routingName('ctx.step', handler)
       scope.checkName('step', name)
       const policy = mergePolicy(stepConfigOf(handler), perCall)
+      for (const option of NOT_YET) {
+        if (policy[option] === undefined) continue
+        throw new InvalidArgumentError(
+          `ctx.step("${name}"): option "${option}"`,
+          'is not supported by this release'
+        )
+      }
       const stored = scope.stored(input, `the input of step "${name}"`)
       const undo = compensate === undefined ? undefined : dispatchedUndo(name, compensate, stored)
       return scope.open({
