@@ -111,6 +111,7 @@ export class RunTurn {
         const outcome = await this.#play(turn, workflow, kept)
         handle.parking = true
         const report = await settleTurn(turn, outcome)
+        if (report?.lost) await this.#release(hold)
         if (report) return this.#finish(turn, outcome, report)
       } finally {
         turn.journal.close()
@@ -292,12 +293,16 @@ export class RunTurn {
       this.#needs.report(error, `the turn of run ${run.id}`)
     }
     trace('run %s turn %d is lost: %s', run.id, run.turns, error)
-    await bestEffort(
-      'recovery takes a run whose lease lapses',
-      this.#needs.store.releaseRunLock(run.id, hold.owner)
-    )
+    await this.#release(hold)
     const status = (error instanceof TurnLostError && error.status) || 'running'
     return { runId: run.id, status, effects: [], again: false, lost: true }
+  }
+
+  /** Lets go of a run that was not settled; a lease lost before may be a later turn's by now. */
+  async #release({ runId, owner, lost }: LeaseHold): Promise<void> {
+    if (lost) return
+    const release = this.#needs.store.releaseRunLock(runId, owner)
+    await bestEffort('recovery takes a run whose lease lapses', release)
   }
 }
 
