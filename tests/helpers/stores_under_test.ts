@@ -1,0 +1,83 @@
+/*
+ * Every store that the behaviour of engines is tested on. A kind is opened once per group of tests and
+ * gives each test empty data.
+ */
+import { OPTIONAL_MEMBERS } from '../../src/store/ports/members.ts'
+import type { StateStore } from '../../src/store/state_store.ts'
+import { DURABLE_TABLES } from '../../src/store/lucid/schema/tables.ts'
+import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
+import { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
+import { backend } from './backends.ts'
+import { createDatabase, type Dialect, type TestDatabase } from './databases.ts'
+
+export interface OpenStore {
+  /** A store without data. */
+  empty(): Promise<StateStore>
+  /** The database behind it, if there is one. */
+  database?: TestDatabase
+  close(): Promise<void>
+}
+
+export interface StoreKind {
+  name: string
+  /** Has every member natively, so what races do is decided by single statements. */
+  complete: boolean
+  dialect?: Dialect
+  open(): Promise<OpenStore>
+}
+
+const memory: StoreKind = {
+  name: 'in memory',
+  complete: true,
+  open: async () => ({ empty: async () => new InMemoryStateStore(), close: async () => {} }),
+}
+
+/** Everything optional is missing: the fallbacks do the work. */
+const required: StoreKind = {
+  name: 'in memory, required members only',
+  complete: false,
+  open: async () => ({
+    empty: async () => withoutMembers(new InMemoryStateStore(), OPTIONAL_MEMBERS),
+    close: async () => {},
+  }),
+}
+
+const lucid = (dialect: Dialect): StoreKind => ({
+  name: `Lucid on ${dialect}`,
+  complete: true,
+  dialect,
+  async open() {
+    const database = await createDatabase(dialect)
+    const store = new LucidStateStore(database.db)
+    await store.ensureSchema()
+    return {
+      database,
+      close: () => database.cleanup(),
+      async empty() {
+        for (const table of Object.values(DURABLE_TABLES)) {
+          if (table !== DURABLE_TABLES.schedules) await database.db.from(table).delete()
+        }
+        return store
+      },
+    }
+  },
+})
+
+/** `fallbacks: false` leaves out the stripped store: for what only a complete store promises. */
+export async function storesUnderTest(options: { fallbacks?: boolean } = {}): Promise<StoreKind[]> {
+  const kinds = options.fallbacks === false ? [memory] : [memory, required]
+  kinds.push(lucid('sqlite'))
+  if (await backend('postgres')) kinds.push(lucid('postgres'))
+  return kinds
+}
+
+/** A view of a store that lacks some members. */
+export function withoutMembers(store: StateStore, members: readonly string[]): StateStore {
+  return new Proxy(store, {
+    get(target, name) {
+      if (typeof name === 'string' && members.includes(name)) return undefined
+      const member = Reflect.get(target, name) as unknown
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+}
