@@ -200,9 +200,12 @@ export class Replay {
 
   /** The rows at these positions changed. */
   changed(seqs: Iterable<number>): void {
+    const entries = new Set<OpenAwait>()
     for (const seq of seqs) {
       const entry = this.#ownerOf.get(seq)
-      if (!entry) continue
+      if (entry) entries.add(entry)
+    }
+    for (const entry of entries) {
       this.#delivery.assess(entry)
       if (entry.reading.state === 'open') this.#attention.add(entry)
     }
