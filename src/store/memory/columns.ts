@@ -151,6 +151,11 @@ export function patchRow<Row extends object, C extends Columns<Row>, S extends S
   return next as S
 }
 
+/** Throws for what cannot be JSON, before a write of several rows has begun. */
+export function assertStorable(value: unknown, what: string): void {
+  encodeJson(value, what, Number.POSITIVE_INFINITY)
+}
+
 function encodeValue(kind: ColumnKind, value: unknown, column: string): unknown {
   if (value === undefined) return undefined
   if (kind === 'json') return encodeJson(value, column, Number.POSITIVE_INFINITY)

@@ -13,10 +13,12 @@ import {
   type TurnVerdict,
 } from '../ports/turn_commits.ts'
 import { decodeCheckpoint } from './checkpoint_table.ts'
+import { assertStorable } from './columns.ts'
 import type { Tables } from './tables.ts'
 
 export function commitTurn(tables: Tables, commit: TurnCommit): TurnVerdict {
   if (!mayApply(tables, commit)) return verdictOf(tables, commit.runId, false, [])
+  assertStorable(commit, 'commit')
   const stored: StepCheckpoint[] = []
   applyRows(tables, commit, stored)
   for (const wait of commit.waits ?? []) {

@@ -12,10 +12,12 @@ import {
 } from '../ports/turn_commits.ts'
 import type { CheckpointKey } from '../../types/query.ts'
 import { decodeWithoutInput } from './checkpoint_table.ts'
+import { assertStorable } from './columns.ts'
 import { decodeRun } from './run_table.ts'
 import type { Tables } from './tables.ts'
 
 export function deliverSignal(tables: Tables, delivery: SignalDelivery): SignalOutcome {
+  assertStorable(delivery.payload, 'payload')
   const waiter = tables.signals.take(delivery.token)
   if (waiter && isOpen(tables, waiter)) {
     complete(tables, waiter, delivery.payload, delivery.nowMs)

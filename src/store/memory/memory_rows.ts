@@ -21,6 +21,7 @@ import {
   decodeWithoutInput,
   storedTimes,
 } from './checkpoint_table.ts'
+import { assertStorable } from './columns.ts'
 import { deliverSignal, pairSignal } from './deliver_signal.ts'
 import { registerChildWaits } from './fans.ts'
 import { Tables } from './tables.ts'
@@ -92,10 +93,12 @@ export class MemoryRows {
   }
 
   async saveCheckpointsIfPending(checkpoints: StepCheckpoint[]): Promise<boolean[]> {
+    assertStorable(checkpoints, 'checkpoints')
     return checkpoints.map((checkpoint) => this.tables.checkpoints.saveIfPending(checkpoint))
   }
 
   async settleCheckpointsIfPending(settlements: CheckpointSettlement[]): Promise<boolean[]> {
+    assertStorable(settlements, 'settlements')
     return settlements.map((settlement) => this.tables.checkpoints.settleIfPending(settlement))
   }
 

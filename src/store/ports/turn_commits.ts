@@ -53,7 +53,10 @@ export interface TurnSettle {
   patch: Partial<WorkflowRun>
   /** Apply although the run carries a cancel intent: the status says nothing about the body's end. */
   evenIfCancelRequested?: boolean
-  /** Second look of open waits: take if a payload is buffered, never register. A hit requests a wake. */
+  /**
+   * Second look of open waits: take if a payload is buffered and the exact waiter stands; never register.
+   * A hit requests a wake.
+   */
   looks?: SignalWait[]
 }
 

@@ -1,0 +1,128 @@
+/*
+ * The conformance kits: one call in a spec file runs every case of a port's contract against a driver.
+ */
+import type { StateStore } from '../store/state_store.ts'
+import { bindCases, type ContractTest } from './contracts/bind.ts'
+import { STATE_STORE_CASES, type StoreCase, type StoreUnderTest } from './contracts/state_store.ts'
+
+export type { ContractTest } from './contracts/bind.ts'
+
+/** Stamped on `StateStoreUnavailableError`. Shared by all copies of the package in a process. */
+const UNAVAILABLE: unique symbol = Symbol.for('@agora/durable:state-store-unavailable') as never
+
+/** Throw it from a factory whose backend is not there: its cases are skipped, with one line. */
+export class StateStoreUnavailableError extends Error {
+  readonly [UNAVAILABLE] = true
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'StateStoreUnavailableError'
+  }
+}
+
+/** What a factory makes for one case. */
+export interface StateStoreUnderContract {
+  /** Empty, and of this case alone. */
+  store: StateStore
+  /** Closes it and removes what it kept. */
+  cleanup: () => Promise<void> | void
+  /** False for a driver whose transactions cannot await; default true. */
+  supportsAsyncTransaction?: boolean
+  /** False for a driver that cannot filter runs by tag; default true. */
+  supportsTagFilter?: boolean
+}
+
+export interface StateStoreContractOptions {
+  /** `test` of vitest or `node:test`; default Japa, inside a Japa run. */
+  test?: ContractTest
+  /** Cases not to run: the exact name of a case and a sentence that says why. */
+  except?: Record<string, string>
+}
+
+/**
+ * Registers the state-store contract for one driver, as one test a case. `factory` runs once for each case.
+ * Optional members that the driver does not have are not tested, but for those that the kit requires.
+ *
+ * @example
+ * runStateStoreContract('MyStateStore', async () => {
+ *   const store = new MyStateStore()
+ *   return { store, cleanup: () => store.close() }
+ * })
+ */
+export function runStateStoreContract(
+  name: string,
+  factory: () => Promise<StateStoreUnderContract>,
+  options: StateStoreContractOptions = {}
+): void {
+  const except = new Map(Object.entries(options.except ?? {}))
+  const noted = new Set<string>()
+  const note = (line: string) => {
+    if (noted.has(line)) return
+    noted.add(line)
+    process.stdout.write(`  skipped: ${name}: ${line}\n`)
+  }
+  const cases = STATE_STORE_CASES.map((each) => ({
+    title: each.name,
+    skip: except.get(each.name),
+    run: () => runCase(each, factory, note),
+  }))
+  for (const title of except.keys()) {
+    if (!cases.some((each) => each.title === title)) throw new Error(`No case is named "${title}"`)
+  }
+  bindCases(name, cases, options.test)
+}
+
+async function runCase(
+  each: StoreCase,
+  factory: () => Promise<StateStoreUnderContract>,
+  note: (line: string) => void
+): Promise<void> {
+  let made: StateStoreUnderContract
+  try {
+    made = await factory()
+  } catch (error) {
+    if (!isUnavailable(error)) throw error
+    note(error.message)
+    return
+  }
+  let failed = true
+  try {
+    if (applies(each, made, note)) await each.run(made.store as StoreUnderTest)
+    failed = false
+  } finally {
+    // The failure of the case says more than that of its cleanup.
+    if (failed) await Promise.resolve(made.cleanup()).catch(() => {})
+    else await made.cleanup()
+  }
+}
+
+function applies(
+  each: StoreCase,
+  made: StateStoreUnderContract,
+  note: (line: string) => void
+): boolean {
+  const missing = (each.requires ?? []).filter((name) => typeof made.store[name] !== 'function')
+  if (missing.length > 0) {
+    const lacks = `the store has no ${missing.join(', ')}`
+    if (each.kit) throw new Error(`${lacks}, which every store must have to pass`)
+    note(lacks)
+    return false
+  }
+  if (each.needs === 'tagFilter' && made.supportsTagFilter === false) {
+    note('supportsTagFilter is false')
+    return false
+  }
+  if (each.needs === 'asyncTransaction' && made.supportsAsyncTransaction === false) {
+    note('supportsAsyncTransaction is false')
+    return false
+  }
+  return true
+}
+
+function isUnavailable(error: unknown): error is Error {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    (error as { [UNAVAILABLE]?: unknown })[UNAVAILABLE] === true
+  )
+}

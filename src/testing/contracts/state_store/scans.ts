@@ -1,0 +1,212 @@
+/*
+ * Contract: the scans that feed dispatch, timers and recovery.
+ */
+import assert from 'node:assert/strict'
+import type { WorkflowRun } from '../../../types/run.ts'
+import { at, createRuns, ids, makeRun, sizeOf, T0, type StoreCase } from './support.ts'
+
+const parked = (id: string, wakeAt: number | undefined, fields: Partial<WorkflowRun> = {}) =>
+  makeRun(id, { status: 'suspended', wakeAt, ...fields })
+
+const ALL_STATUSES = [
+  'pending',
+  'running',
+  'suspended',
+  'blocked',
+  'completed',
+  'failed',
+  'cancelled',
+  'dead',
+] as const
+
+export const SCAN_CASES: StoreCase[] = [
+  {
+    name: 'incomplete runs are exactly the running ones, leased or not',
+    async run(store) {
+      await createRuns(
+        store,
+        ...ALL_STATUSES.map((status) => makeRun(status, { status })),
+        makeRun('leased', { status: 'running', lockedBy: 'x', lockedUntil: T0 + 999_999 })
+      )
+      assert.deepEqual(ids(await store.listIncompleteRuns()).sort(), ['leased', 'running'])
+    },
+  },
+  {
+    name: 'pending runs come oldest first, equal times by id, capped',
+    async run(store) {
+      await createRuns(
+        store,
+        makeRun('d', { createdAt: at(5) }),
+        makeRun('c', { createdAt: at(2) }),
+        makeRun('B', { createdAt: at(2) }),
+        makeRun('b', { createdAt: at(2) }),
+        makeRun('a', { createdAt: at(9) }),
+        makeRun('x', { status: 'running', createdAt: at(0) })
+      )
+      assert.deepEqual(ids(await store.listPendingRuns(99)), ['B', 'b', 'c', 'd', 'a'])
+      assert.deepEqual(ids(await store.listPendingRuns(2)), ['B', 'b'])
+      assert.deepEqual(await store.listPendingRuns(0), [])
+    },
+  },
+  {
+    name: 'a namespace filters all three scans; none spans all',
+    async run(store) {
+      for (const namespace of ['acme', 'globex', undefined]) {
+        const name = namespace ?? 'default'
+        await createRuns(
+          store,
+          makeRun(`${name}-p`, { namespace }),
+          makeRun(`${name}-r`, { namespace, status: 'running' }),
+          parked(`${name}-s`, T0, { namespace })
+        )
+      }
+      const scans = async (namespace?: string) => [
+        ids(await store.listPendingRuns(9, namespace)).sort(),
+        ids(await store.listIncompleteRuns(namespace)).sort(),
+        ids(await store.listDueTimers(T0, namespace)).sort(),
+      ]
+      for (const name of ['acme', 'globex', 'default']) {
+        assert.deepEqual(await scans(name), [[`${name}-p`], [`${name}-r`], [`${name}-s`]])
+      }
+      assert.deepEqual(await scans('nobody'), [[], [], []])
+      const all = await scans()
+      assert.deepEqual(
+        all.map((found) => found.length),
+        [3, 3, 3]
+      )
+    },
+  },
+  {
+    name: 'older runs of another namespace do not consume the limit',
+    async run(store) {
+      for (const index of [0, 1, 2, 3]) {
+        await createRuns(
+          store,
+          makeRun(`old-${index}`, { namespace: 'globex' }),
+          parked(`due-${index}`, T0 - 100 + index, { namespace: 'globex' })
+        )
+      }
+      await createRuns(
+        store,
+        makeRun('mine', { namespace: 'acme', createdAt: at(50) }),
+        parked('my-timer', T0, { namespace: 'acme' })
+      )
+      assert.deepEqual(ids(await store.listPendingRuns(1, 'acme')), ['mine'])
+      assert.deepEqual(ids(await store.listDueTimers(T0, 'acme', 1)), ['my-timer'])
+    },
+  },
+  {
+    name: 'a timer is due at its time, not before',
+    async run(store) {
+      await createRuns(
+        store,
+        parked('now', T0),
+        parked('later', T0 + 1),
+        parked('never', undefined)
+      )
+      assert.deepEqual(ids(await store.listDueTimers(T0)), ['now'])
+      assert.deepEqual(ids(await store.listDueTimers(T0 - 1)), [])
+    },
+  },
+  {
+    name: 'due timers come most overdue first, with and without a limit',
+    async run(store) {
+      await createRuns(
+        store,
+        parked('c', T0 - 10),
+        parked('a', T0 - 30),
+        parked('d', T0 - 5),
+        parked('b', T0 - 20)
+      )
+      assert.deepEqual(ids(await store.listDueTimers(T0)), ['a', 'b', 'c', 'd'])
+      const capped = ids(await store.listDueTimers(T0, undefined, 2))
+      assert.deepEqual(capped.slice(0, 2), ['a', 'b'])
+    },
+  },
+  {
+    name: 'a wake request makes a run due whatever its deadline, in its place among the others',
+    async run(store) {
+      await createRuns(
+        store,
+        parked('overdue', T0 - 30),
+        parked('asked', T0 + 99_999, { wakeRequestedAt: T0 - 20 }),
+        parked('asked-without-deadline', undefined, { wakeRequestedAt: T0 - 10 }),
+        parked('both', T0 - 25, { wakeRequestedAt: T0 - 1 }),
+        parked('sleeping', T0 + 99_999)
+      )
+      assert.deepEqual(ids(await store.listDueTimers(T0)), [
+        'overdue',
+        'both',
+        'asked',
+        'asked-without-deadline',
+      ])
+    },
+  },
+  {
+    name: 'a run that is not suspended is never a due timer',
+    async run(store) {
+      await createRuns(
+        store,
+        ...ALL_STATUSES.map((status) =>
+          makeRun(status, { status, wakeAt: T0 - 1, wakeRequestedAt: T0 - 1 })
+        )
+      )
+      assert.deepEqual(ids(await store.listDueTimers(T0)), ['suspended'])
+    },
+  },
+  {
+    name: 'a run is found by the scan of its present status only',
+    async run(store) {
+      await store.createRun(makeRun('r'))
+      await store.updateRun('r', { status: 'suspended', wakeAt: T0 })
+      assert.deepEqual(ids(await store.listPendingRuns(9)), [])
+      assert.deepEqual(ids(await store.listDueTimers(T0)), ['r'])
+      await store.updateRun('r', { wakeAt: T0 + 10 })
+      assert.deepEqual(ids(await store.listDueTimers(T0)), [])
+      await store.updateRun('r', { wakeRequestedAt: T0 })
+      assert.deepEqual(ids(await store.listDueTimers(T0)), ['r'])
+      await store.updateRun('r', { status: 'running', wakeRequestedAt: undefined })
+      assert.deepEqual(ids(await store.listDueTimers(T0 + 10)), [])
+      await store.deleteRun('r')
+      assert.deepEqual(ids(await store.listIncompleteRuns()), [])
+    },
+  },
+  {
+    name: 'orphaned runs are running without a live lease, oldest lease first, capped',
+    requires: ['listOrphanedRuns'],
+    async run(store) {
+      const running = (id: string, lockedUntil?: number) =>
+        makeRun(id, { status: 'running', lockedBy: lockedUntil ? 'x' : undefined, lockedUntil })
+      await createRuns(
+        store,
+        running('live', T0 + 1),
+        running('just-expired', T0),
+        running('expired', T0 - 50),
+        running('unleased'),
+        makeRun('suspended', { status: 'suspended' })
+      )
+      const found = ids(await store.listOrphanedRuns(T0))
+      assert.deepEqual([...found].sort(), ['expired', 'just-expired', 'unleased'])
+      assert.ok(found.indexOf('expired') < found.indexOf('just-expired'))
+      assert.deepEqual(ids(await store.listOrphanedRuns(T0, undefined, 2)), found.slice(0, 2))
+    },
+  },
+  {
+    name: 'orphaned runs respect the namespace before the limit',
+    requires: ['listOrphanedRuns'],
+    async run(store) {
+      await createRuns(
+        store,
+        makeRun('theirs', { status: 'running', namespace: 'globex' }),
+        makeRun('mine', {
+          status: 'running',
+          namespace: 'acme',
+          lockedBy: 'x',
+          lockedUntil: T0 - 1,
+        })
+      )
+      assert.deepEqual(ids(await store.listOrphanedRuns(T0, 'acme', 1)), ['mine'])
+      assert.equal(sizeOf(await store.listOrphanedRuns(T0)), 2)
+    },
+  },
+]
