@@ -38,3 +38,9 @@ export const systemTimers: Timers = {
 export function sleepOn(timers: Timers, ms: number): Promise<void> {
   return new Promise((resolve) => void timers.after(ms, resolve))
 }
+
+/** Keeps the process alive until it is called off; for work that consists of waiting. */
+export function keepProcessAlive(): Cancel {
+  const timer = setInterval(() => {}, LONGEST_TIMEOUT_MS)
+  return () => clearInterval(timer)
+}

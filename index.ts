@@ -1,0 +1,208 @@
+/*
+ * The root door of the package: everything public that needs no subpath, grouped by room. Importing it
+ * loads no optional peer.
+ */
+
+/** Version of this package. */
+export const VERSION = '0.51.0'
+
+// AdonisJS binding
+export { configure } from './configure.ts'
+export { defineConfig } from './src/adonis/define_config.ts'
+export type {
+  ConsumersMode,
+  DurableConfig,
+  EmbeddedWorkerConfig,
+  StandaloneConfig,
+} from './src/adonis/define_config.ts'
+export { stores } from './src/adonis/stores.ts'
+export type { LucidStoreConfig, StoreFactory } from './src/adonis/stores.ts'
+export { transports } from './src/adonis/transports.ts'
+export type {
+  FactoryContext,
+  MemoryTransportConfig,
+  TransportFactory,
+} from './src/adonis/transports.ts'
+export { stubsRoot } from './stubs/main.ts'
+
+// Authoring
+export { getCurrentWorkflowCtx } from './src/authoring/ambient.ts'
+export { BaseWorkflow } from './src/authoring/base_workflow.ts'
+export { setWorkflowEngineResolver } from './src/authoring/engine_resolver.ts'
+export type { WorkflowEngineResolver, WorkflowStarter } from './src/authoring/engine_resolver.ts'
+export { defineStep, Step } from './src/authoring/step.ts'
+export { stepConfigOf, stepNameOf, stepSchemasOf } from './src/authoring/step_ref.ts'
+export { validateStandard } from './src/authoring/validate_standard.ts'
+export { workflowMeta, workflowName } from './src/authoring/workflow_ref.ts'
+
+// Discovery
+export type { Constructor, DiscoveryOptions, InstanceFactory } from './src/authoring/discovery.ts'
+export { registerSteps, registerStepsFromDir } from './src/authoring/discover_steps.ts'
+export {
+  registerWorkflowClass,
+  registerWorkflowsFromDir,
+} from './src/authoring/discover_workflows.ts'
+export type { WorkflowRegistrar } from './src/authoring/discover_workflows.ts'
+
+// Engine
+export { WorkflowEngine } from './src/engine/workflow_engine.ts'
+export type {
+  DeliveryApi,
+  EngineApi,
+  ListeningApi,
+  ReadApi,
+  RegisteringApi,
+  RunsApi,
+  UpkeepApi,
+} from './src/engine/api.ts'
+export type { EngineLogger, RunDispatcher, WorkflowEngineDeps } from './src/engine/deps.ts'
+
+// Worker loop
+export { runTick, runWorkerLoop } from './src/loop/main.ts'
+export type {
+  TickEngine,
+  TickError,
+  TickOptions,
+  TickResult,
+  WorkerLogger,
+  WorkerLoopEngine,
+  WorkerLoopOptions,
+} from './src/loop/main.ts'
+
+// Stores
+export { InMemoryStateStore } from './src/store/memory/memory_store.ts'
+export { LucidStateStore, onCorruptJsonColumn } from './src/store/lucid/lucid_store.ts'
+export type {
+  CorruptJsonColumn,
+  CorruptJsonReporter,
+  LucidStoreOptions,
+} from './src/store/lucid/lucid_store.ts'
+export { createDurableTables, dropDurableTables } from './src/store/lucid/schema/ensure.ts'
+export type { ProvisionOptions as CreateDurableTablesOptions } from './src/store/lucid/schema/ensure.ts'
+export {
+  DURABLE_JSON_COLUMNS,
+  DURABLE_SCHEMA_META_TABLE,
+  DURABLE_TABLES,
+} from './src/store/lucid/schema/tables.ts'
+export { fullStore } from './src/store/full_store.ts'
+export type { FullStore, StoreCapabilities } from './src/store/full_store.ts'
+export type { OptionalRoles, RequiredRoles, StateStore } from './src/store/state_store.ts'
+
+// Transports
+export { EventEmitterTransport } from './src/transport/event_emitter/event_emitter_transport.ts'
+export type { EventEmitterTransportConfig } from './src/transport/event_emitter/event_emitter_transport.ts'
+export { InMemoryTransport } from './src/transport/memory/memory_transport.ts'
+export type { InMemoryTransportOptions } from './src/transport/memory/memory_transport.ts'
+export { TransportPool } from './src/transport/pool.ts'
+export type { PoolMember, TransportHandlers } from './src/transport/pool.ts'
+export type { Transport, TransportErrorHandler } from './src/transport/ports.ts'
+export { currentStep } from './src/transport/step_logger.ts'
+export { runStepHandler } from './src/transport/run_step_handler.ts'
+
+// Types
+export type {
+  BufferedEvent,
+  CheckpointKind,
+  CheckpointStatus,
+  SignalWaiter,
+  StepCheckpoint,
+} from './src/types/checkpoint.ts'
+export type { StepCallOptions, WorkflowCtx } from './src/types/ctx.ts'
+export type {
+  EngineEvent,
+  EngineEventType,
+  EngineListener,
+  StepInterceptor,
+  StepInvocation,
+} from './src/types/engine_event.ts'
+export { runPageWindow } from './src/types/query.ts'
+export type {
+  AttributeFilter,
+  AttributeOperator,
+  CheckpointQuery,
+  RunFilter,
+  RunQuery,
+} from './src/types/query.ts'
+export { TERMINAL_RUN_STATUSES } from './src/types/run.ts'
+export type {
+  RunResult,
+  RunStatus,
+  SearchAttributes,
+  TerminalRunStatus,
+  WorkflowRun,
+} from './src/types/run.ts'
+export { DURABLE_STEP_CONFIG, DURABLE_STEP_META, DURABLE_STEP_NAME } from './src/types/step.ts'
+export type {
+  BackoffStrategy,
+  DurableStepMeta,
+  StepConfig,
+  StepDecoratorOptions,
+  StepDispatchOpts,
+  StepError,
+  StepEvent,
+  StepEventLevel,
+  StepHandler,
+  StepLogger,
+  StepOptions,
+  StepRef,
+  StepSchemas,
+  StepServer,
+  StepUndo,
+  SubProcessHandle,
+  SubStepStatus,
+  UndoOf,
+} from './src/types/step.ts'
+export type {
+  RegisterOptions,
+  StartOptions,
+  WorkflowClass,
+  WorkflowDispatchOptions,
+  WorkflowFn,
+  WorkflowInputOf,
+  WorkflowMeta,
+  WorkflowOptions,
+  WorkflowOutputOf,
+  WorkflowRef,
+} from './src/types/workflow.ts'
+
+// Control flow and time
+export {
+  CONTROL_FLOW_SIGNAL,
+  isContinueAsNew,
+  isWorkflowControlFlowSignal,
+} from './src/foundation/control_flow.ts'
+export type { Clock, Timers } from './src/foundation/clock.ts'
+export { parseDuration } from './src/foundation/duration.ts'
+export type { SchemaIssue, StandardSchemaV1 } from './src/foundation/standard_schema.ts'
+
+// Errors
+export {
+  ConcurrencyLimitError,
+  ContinueAsNew,
+  DuplicateDiscoveryError,
+  DurableError,
+  FatalError,
+  GatherError,
+  InvalidArgumentError,
+  InvalidDurationError,
+  InvariantError,
+  NamespaceMismatch,
+  NestedWorkflowCallError,
+  NonDeterminismError,
+  RemoteStepError,
+  RemoteStepTimeout,
+  RemoteWorkflowTimeout,
+  RunNotFoundError,
+  ScheduleAlreadyExistsError,
+  ScheduleNotFoundError,
+  SchemaValidationError,
+  SignalTimeoutError,
+  SingletonQueueFullError,
+  StoreCapabilityError,
+  StoreUnavailableError,
+  TransportUnavailableError,
+  UnstorableValueError,
+  WorkflowNotRegisteredError,
+  WorkflowSuspended,
+} from './src/errors.ts'
+export type { GatherItemFailure, SchemaErrorCode } from './src/errors.ts'

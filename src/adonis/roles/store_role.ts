@@ -1,0 +1,152 @@
+/*
+ * A process with a store: builds the engine when it is first wanted, discovers, hosts the worker loop, and
+ * takes everything down in order. Owns what was built until `shutdown`.
+ */
+import { RuntimeException } from '@adonisjs/core/exceptions'
+import type { ApplicationService } from '@adonisjs/core/types'
+import type { EngineLogger } from '../../engine/deps.ts'
+import type { WorkflowEngine } from '../../engine/workflow_engine.ts'
+import type { Transport } from '../../transport/ports.ts'
+import type { WorkerLogger } from '../../loop/worker_loop.ts'
+import { discoverAtBoot } from '../boot_discovery.ts'
+import { type Built, buildEngine } from '../build_engine.ts'
+import { checkConfig } from '../config_checks.ts'
+import type { DurableConfig } from '../define_config.ts'
+import { LoopHost } from '../loop_host.ts'
+
+/** How `durable:work` runs the loop; what is absent comes from the config. */
+export interface WorkOptions {
+  intervalMs?: number
+  drainTimeoutMs?: number
+  stopSignal: Promise<unknown>
+  logger: WorkerLogger
+}
+
+const INTERVAL_MS = 1000
+const DRAIN_MS = 10_000
+
+export class StoreRole {
+  readonly #app: ApplicationService
+  readonly #config: DurableConfig
+  readonly #loop = new LoopHost()
+  #built?: Promise<Built>
+  #shutdown?: Promise<void>
+
+  /** Throws `RuntimeException` for a config that cannot be used. */
+  constructor(app: ApplicationService, config: unknown) {
+    this.#app = app
+    this.#config = checkConfig(config)
+  }
+
+  async engine(): Promise<WorkflowEngine> {
+    const { engine } = await this.#build()
+    return engine
+  }
+
+  async transport(): Promise<Transport> {
+    const { members } = await this.#build()
+    return members[0].transport
+  }
+
+  /** Registers the application's workflows and serves its steps. */
+  async discover(): Promise<void> {
+    const { engine, members } = await this.#build()
+    const logger = await this.#logger()
+    await discoverAtBoot({
+      app: this.#app,
+      config: this.#config,
+      engine,
+      servesSteps: members.some(({ transport }) => transport.handle !== undefined),
+      warn: (message) => logger.warn(`durable: ${message}`),
+    })
+  }
+
+  /** Starts the embedded loop where it is configured and this process serves requests. */
+  async startEmbeddedLoop(): Promise<void> {
+    const environment = this.#app.getEnvironment?.()
+    const serves = environment === 'web' || environment === 'test'
+    if (!this.#config.worker?.embedded || !serves || this.#shutdown) return
+    const { engine } = await this.#build()
+    const logger = await this.#app.container.make('logger')
+    void this.#loop.runEmbedded(engine, { ...this.#loopSettings(), logger })
+  }
+
+  /** Runs the loop until it is stopped, whatever `drive` says; answers its ticks. */
+  async work({ stopSignal, logger, ...given }: WorkOptions): Promise<number> {
+    const { engine } = await this.#build()
+    const { intervalMs, drainTimeoutMs } = this.#loopSettings()
+    return this.#loop.run(engine, {
+      intervalMs: given.intervalMs ?? intervalMs,
+      drainTimeoutMs: given.drainTimeoutMs ?? drainTimeoutMs,
+      stopSignal,
+      logger,
+    })
+  }
+
+  /**
+   * Drains, then closes transports and store. Every stage runs whatever the others do; rejects with the
+   * first error after all did. Idempotent.
+   */
+  shutdown(): Promise<void> {
+    this.#shutdown ??= this.#takeDown()
+    return this.#shutdown
+  }
+
+  async #takeDown(): Promise<void> {
+    const built = await this.#built?.catch(() => undefined)
+    if (!built) return
+    const { engine, members, store } = built
+    const errors: unknown[] = []
+    const stage = async (work: () => unknown) => {
+      try {
+        await work()
+      } catch (error) {
+        errors.push(error)
+      }
+    }
+    await stage(() => engine.beginDrain())
+    await stage(() => this.#loop.stop())
+    if (!this.#loop.hasDrained) await stage(() => engine.drain(this.#loopSettings().drainTimeoutMs))
+    for (const { transport } of members) await stage(() => transport.close?.())
+    await stage(() => store.close?.())
+    if (errors.length > 0) throw errors[0]
+  }
+
+  #loopSettings(): { intervalMs: number; drainTimeoutMs: number } {
+    const { worker = {}, drainTimeoutMs = DRAIN_MS } = this.#config
+    return {
+      intervalMs: worker.intervalMs ?? INTERVAL_MS,
+      drainTimeoutMs: worker.drainTimeoutMs ?? drainTimeoutMs,
+    }
+  }
+
+  #build(): Promise<Built> {
+    if (this.#built) return this.#built
+    if (this.#shutdown) {
+      throw new RuntimeException('durable: the application is shutting down, and had no engine yet')
+    }
+    const building = this.#buildOnce()
+    this.#built = building
+    // The next one who asks may find a database that is up again.
+    building.catch(() => (this.#built = undefined))
+    return building
+  }
+
+  async #buildOnce(): Promise<Built> {
+    return buildEngine({
+      app: this.#app,
+      config: this.#config,
+      logger: await this.#logger(),
+      isDriving: () => this.#loop.isRunning,
+    })
+  }
+
+  async #logger(): Promise<EngineLogger> {
+    const logger = await this.#app.container.make('logger')
+    return {
+      warn: (message) => logger.warn(message),
+      error: (message, err) =>
+        err === undefined ? logger.error(message) : logger.error({ err }, message),
+    }
+  }
+}

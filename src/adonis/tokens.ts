@@ -1,0 +1,10 @@
+/*
+ * Names of the container bindings that are no classes. Their types are added to `ContainerBindings` by
+ * providers/durable_provider.ts.
+ */
+
+/** The transport of the engine; the primary one when there are several. */
+export const TRANSPORT = '@adonis-agora/durable:transport'
+
+/** What runs this process as one with a store: engine, loop, shutdown. Not for applications. */
+export const STORE_ROLE = '@adonis-agora/durable:store-role'

@@ -1,0 +1,89 @@
+/*
+ * One tick of upkeep: every poll an engine has, in order and each in isolation. The polls are the last
+ * resort of every wake; whoever has no worker loop calls this.
+ */
+import type { UpkeepApi } from '../engine/api.ts'
+
+/** What a tick needs of an engine. */
+export type TickEngine = Pick<UpkeepApi, 'runPending' | 'recoverIncomplete' | 'resumeDueTimers'>
+
+export interface TickOptions {
+  /** Epoch ms; default the engine's clock. */
+  now?: number
+}
+
+/** A phase that failed; the others ran. */
+export interface TickError {
+  /** The engine method. */
+  phase: string
+  error: unknown
+}
+
+/** How many runs each phase moved. Phases of later releases count 0. */
+export interface TickResult {
+  pending: number
+  recovered: number
+  timers: number
+  scheduled: number
+  evicted: number
+  errors: TickError[]
+}
+
+/** The counts of a result. */
+export type TickCount = Exclude<keyof TickResult, 'errors'>
+
+export interface Phase {
+  name: string
+  counts: TickCount
+  /** Resolves when everything the phase moved came to rest; answers how many runs that were. */
+  run(engine: TickEngine, now?: number): Promise<number>
+}
+
+const countOf = async (moved: Promise<unknown[]>): Promise<number> => {
+  const runs = await moved
+  return runs.length
+}
+
+/** In the order of a tick. */
+export const PHASES: readonly Phase[] = [
+  {
+    name: 'runPending',
+    counts: 'pending',
+    run: (engine, now) => countOf(engine.runPending(now)),
+  },
+  {
+    name: 'recoverIncomplete',
+    counts: 'recovered',
+    run: (engine, now) => countOf(engine.recoverIncomplete(now)),
+  },
+  {
+    name: 'resumeDueTimers',
+    counts: 'timers',
+    run: (engine, now) => countOf(engine.resumeDueTimers(now)),
+  },
+]
+
+/**
+ * Runs every phase once and waits for the turns it caused. Never rejects: what a phase throws is in
+ * `errors`, and the rest still run.
+ */
+export async function runTick(engine: TickEngine, options: TickOptions = {}): Promise<TickResult> {
+  const result = emptyTick()
+  for (const { name, counts, run } of PHASES) {
+    try {
+      result[counts] += await run(engine, options.now)
+    } catch (error) {
+      result.errors.push({ phase: name, error })
+    }
+  }
+  return result
+}
+
+const emptyTick = (): TickResult => ({
+  pending: 0,
+  recovered: 0,
+  timers: 0,
+  scheduled: 0,
+  evicted: 0,
+  errors: [],
+})

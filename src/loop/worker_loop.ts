@@ -1,0 +1,140 @@
+/*
+ * The worker loop: starts a tick every interval until it is told to stop, then drains. A tick is never
+ * waited for: a turn may run for hours, and timers of other runs are due meanwhile. Who executes what is
+ * decided by claims in the store, so passes may overlap.
+ */
+import type { UpkeepApi } from '../engine/api.ts'
+import { type Cancel, keepProcessAlive, systemTimers } from '../foundation/clock.ts'
+import { messageOf } from '../foundation/failure.ts'
+import { PHASES, type Phase, type TickCount, type TickEngine } from './tick.ts'
+
+/** What the loop needs of an engine. */
+export type WorkerLoopEngine = TickEngine &
+  Pick<UpkeepApi, 'startConsumers' | 'beginDrain' | 'drain'>
+
+/** Any logger of AdonisJS fits. */
+export interface WorkerLogger {
+  info(message: string): void
+  error(message: string): void
+}
+
+export interface WorkerLoopOptions {
+  /** Pause between the starts of two ticks, in ms. */
+  intervalMs: number
+  /** Ends the loop when it settles, either way. */
+  stopSignal: Promise<unknown>
+  logger: WorkerLogger
+  /** Longest wait for turns in flight, in ms; default 10 000. */
+  drainTimeoutMs?: number
+  /** Waits between ticks; default a timer, which the stop signal cuts short. */
+  sleep?: (ms: number) => Promise<unknown>
+  /** The loop keeps the process alive while it runs (ours); default true. */
+  keepAlive?: boolean
+}
+
+const DRAIN_MS = 10_000
+
+/**
+ * Starts deferred consumers, ticks every `intervalMs` until `stopSignal` settles, then stops picking up
+ * work and waits for what is in flight, at most `drainTimeoutMs`. Answers the number of ticks. A phase
+ * that fails is logged and tried again by the next tick.
+ */
+export async function runWorkerLoop(
+  engine: WorkerLoopEngine,
+  options: WorkerLoopOptions
+): Promise<number> {
+  const { intervalMs, logger, drainTimeoutMs = DRAIN_MS, keepAlive = true } = options
+  const letGo = keepAlive ? keepProcessAlive() : () => {}
+  const pause = new Pause(options.stopSignal, options.sleep)
+  const passes = new Set<Promise<void>>()
+  let ticks = 0
+  try {
+    engine.startConsumers()
+    while (!pause.stopped) {
+      ticks++
+      for (const phase of PHASES) startPass(engine, phase, passes, logger)
+      await pause.wait(intervalMs)
+    }
+    engine.beginDrain()
+    await Promise.all([engine.drain(drainTimeoutMs), settledWithin(passes, drainTimeoutMs)])
+    return ticks
+  } finally {
+    letGo()
+  }
+}
+
+function startPass(
+  engine: TickEngine,
+  phase: Phase,
+  passes: Set<Promise<void>>,
+  logger: WorkerLogger
+): void {
+  const pass = phase
+    .run(engine)
+    .then(
+      (moved) => {
+        if (moved > 0) logger.info(lineFor(phase.counts, moved))
+      },
+      (error) => logger.error(`durable: ${phase.name} failed: ${messageOf(error)}`)
+    )
+    .finally(() => passes.delete(pass))
+  passes.add(pass)
+}
+
+const DID: Record<TickCount, string> = {
+  pending: 'executed pending',
+  recovered: 'recovered',
+  timers: 'resumed due',
+  scheduled: 'started scheduled',
+  evicted: 'deleted old',
+}
+
+const lineFor = (counts: TickCount, moved: number): string =>
+  `durable: ${DID[counts]} ${moved === 1 ? 'run' : 'runs'} (${moved})`
+
+/** Resolves when every pass ended, after `ms` at the latest. */
+async function settledWithin(passes: ReadonlySet<Promise<void>>, ms: number): Promise<void> {
+  let cancel: Cancel = () => {}
+  const over = new Promise<void>((resolve) => {
+    cancel = systemTimers.after(ms, resolve)
+  })
+  await Promise.race([Promise.allSettled(passes), over])
+  cancel()
+}
+
+/** Waits that a stop cuts short. One reaction to the signal, however many waits there are. */
+class Pause {
+  readonly #sleep?: (ms: number) => Promise<unknown>
+  #stopped = false
+  #end?: () => void
+
+  constructor(stopSignal: Promise<unknown>, sleep?: (ms: number) => Promise<unknown>) {
+    this.#sleep = sleep
+    const stop = () => {
+      this.#stopped = true
+      this.#end?.()
+    }
+    stopSignal.then(stop, stop)
+  }
+
+  get stopped(): boolean {
+    return this.#stopped
+  }
+
+  wait(ms: number): Promise<void> {
+    if (this.#stopped) return Promise.resolve()
+    return new Promise((resolve) => {
+      if (this.#sleep) {
+        this.#end = resolve
+        const awake = () => resolve()
+        this.#sleep(ms).then(awake, awake)
+        return
+      }
+      const cancel = systemTimers.after(ms, resolve)
+      this.#end = () => {
+        cancel()
+        resolve()
+      }
+    })
+  }
+}
