@@ -13,6 +13,9 @@ import { Journal } from './journal.ts'
 import type { LeaseHold } from './lease_keeper.ts'
 import type { TurnNeeds } from './needs.ts'
 
+/** Positions are 32-bit integers in every store. */
+const PAST_EVERY_POSITION = 2 ** 31 - 1
+
 /** The turn may not go on: its lease is gone, or a store call has an unknown outcome. */
 export class TurnLostError extends DurableError {
   static override readonly code: string = 'turn_lost'
@@ -159,15 +162,17 @@ export class Turn {
     this.#working.add(seq)
     void body()
       .then(
-        (completion) => completion && this.finished.push(completion),
+        (completion) => {
+          // It stays under way until it is a row: nobody may begin it again in between.
+          if (completion) this.finished.push(completion)
+          else this.#working.delete(seq)
+        },
         (error: unknown) => {
           this.journal.failure ??= { error }
+          this.#working.delete(seq)
         }
       )
-      .finally(() => {
-        this.#working.delete(seq)
-        this.ring()
-      })
+      .finally(() => this.ring())
   }
 
   /** Reserves a position for work that begins after a barrier. */
@@ -193,6 +198,7 @@ export class Turn {
   /** Turns ended work into rows; the place in the delivery order is given here. */
   finish(): void {
     for (const { row, thrown, durable, lazy, retryOf } of this.finished.splice(0)) {
+      this.#working.delete(row.seq)
       if (durable) {
         this.history.put(row, { thrown })
         this.settled += 1
@@ -214,11 +220,7 @@ export class Turn {
     this.news = false
     const seqs = this.replay.openSeqs()
     if (seqs.length === 0) return
-    const rows = await this.needs.store.listCheckpointsAt(
-      this.run.id,
-      seqs,
-      Number.MAX_SAFE_INTEGER
-    )
+    const rows = await this.needs.store.listCheckpointsAt(this.run.id, seqs, PAST_EVERY_POSITION)
     this.check()
     const settled = rows.filter((row) => isSettledStatus(row.status))
     this.replay.changed(this.history.merge(settled))
@@ -274,7 +276,9 @@ export class Turn {
   #landed(seqs: number[], stored: StepCheckpoint[]): void {
     for (const seq of seqs) this.history.landed(seq)
     for (const row of stored) {
-      this.history.put(row)
+      // It may have been read and delivered before this answer came: then it has a place in the order.
+      const order = row.order ?? this.history.at(row.seq)?.order
+      this.history.put(order === undefined ? row : { ...row, order })
       if (isSettledStatus(row.status)) this.settled += 1
     }
     this.replay.changed([...seqs, ...stored.map((row) => row.seq)])
