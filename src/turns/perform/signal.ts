@@ -16,6 +16,8 @@ export function performSignal(command: CommandOf<'signal'>, turn: Turn): void {
   if (turn.isWorking(signalSeq)) return
   if (timeoutMs !== undefined && !turn.history.at(seq)) {
     writeDeadline(turn, seq, timeoutName(token), turn.now() + timeoutMs)
+  } else if (isOver(command, turn)) {
+    return expireRegistered(command, turn)
   }
   turn.reserve(signalSeq)
   turn.journal.append(
@@ -38,14 +40,32 @@ export function signalWait(command: CommandOf<'signal'>, turn: Turn): SignalWait
   }
 }
 
+/** Registered just now: the first look was part of that. */
 function looked(command: CommandOf<'signal'>, turn: Turn): void {
-  const { seq, signalSeq, token, timeoutMs } = command
-  const deadline = turn.history.at(seq)?.wakeAt
-  const open = !isSettled(turn, signalSeq)
-  if (!open || timeoutMs === undefined || deadline === undefined || deadline > turn.now()) {
-    turn.release(signalSeq)
-    return
-  }
+  const { signalSeq } = command
+  const release = () => turn.release(signalSeq)
+  if (isSettled(turn, signalSeq) || !isOver(command, turn)) release()
+  else expire(command, turn, release)
+}
+
+/**
+ * Registered by an earlier turn: it is not registered again, or it would take the token from whoever
+ * waits on it by now. A payload that a crash left beside a waiter is paired first, whosever it is.
+ */
+function expireRegistered(command: CommandOf<'signal'>, turn: Turn): void {
+  turn.work(command.signalSeq, async () => {
+    await turn.needs.store.pairSignal(command.token, turn.now())
+    await new Promise<void>((landed) => {
+      expire(command, turn, landed)
+      turn.ring()
+    })
+    return undefined
+  })
+}
+
+/** Ends the wait unless its position is settled by then; `landed` is called once that is durable. */
+function expire(command: CommandOf<'signal'>, turn: Turn, landed: () => void): void {
+  const { signalSeq, token, timeoutMs = 0 } = command
   const { waiter, row } = signalWait(command, turn)
   const error = new SignalTimeoutError(token, timeoutMs)
   const expired = {
@@ -53,19 +73,20 @@ function looked(command: CommandOf<'signal'>, turn: Turn): void {
     status: 'failed' as const,
     error: { message: error.message, code: error.code },
   }
-  turn.journal.append(
-    {
-      expiry: { waiter, row: expired },
-      then: () => {
-        turn.release(signalSeq)
-        // A delivery that was faster came back with the commit and stands already.
-        if (isSettled(turn, signalSeq)) return
-        turn.history.put(expired)
-        turn.replay.changed([signalSeq])
-      },
-    },
-    { urgent: true }
-  )
+  const then = () => {
+    landed()
+    // A delivery that was faster came back with the commit and stands already.
+    if (isSettled(turn, signalSeq)) return
+    turn.history.put(expired)
+    turn.replay.changed([signalSeq])
+  }
+  turn.journal.append({ expiry: { waiter, row: expired }, then }, { urgent: true })
+}
+
+/** The deadline of a bounded wait passed. */
+function isOver({ seq, timeoutMs }: CommandOf<'signal'>, turn: Turn): boolean {
+  const deadline = timeoutMs === undefined ? undefined : turn.history.at(seq)?.wakeAt
+  return deadline !== undefined && deadline <= turn.now()
 }
 
 function isSettled(turn: Turn, seq: number): boolean {
