@@ -13,6 +13,7 @@ import type { Group } from '@japa/runner/core'
 import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
 import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { fullStore, type FullStore } from '../../src/store/full_store.ts'
+import type { StepError } from '../../src/foundation/failure.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
 import { InMemoryTransport } from '../../src/transport/memory/memory_transport.ts'
 import type { Transport } from '../../src/transport/ports.ts'
@@ -26,7 +27,7 @@ import type { OpenStore, StoreKind } from './stores_under_test.ts'
 import { until } from './until.ts'
 
 export { FakeTime, T0, turns } from './fake_time.ts'
-export { StoreGate } from './gated_store.ts'
+export { type Moment, StoreGate } from './gated_store.ts'
 export { type HeldPort, HeldTransport } from './held_transport.ts'
 export { type StoreKind, storesUnderTest, withoutMembers } from './stores_under_test.ts'
 export { until } from './until.ts'
@@ -111,13 +112,31 @@ export class World {
     return run
   }
 
+  async status(runId: string): Promise<RunStatus> {
+    const { status } = await this.run(runId)
+    return status
+  }
+
+  /** Why the run ended as it did. */
+  async errorOf(runId: string): Promise<StepError | undefined> {
+    const { error } = await this.run(runId)
+    return error
+  }
+
+  /** The output of the run, once it is terminal. */
+  async output(runId: string): Promise<unknown> {
+    const { output } = await this.ended(runId)
+    return output
+  }
+
   rows(runId: string): Promise<StepCheckpoint[]> {
     return this.store.listCheckpoints(runId)
   }
 
   /** The rows as `[seq, name, status]`. */
   async timeline(runId: string): Promise<[number, string, string][]> {
-    return (await this.rows(runId)).map((row) => [row.seq, row.name, row.status])
+    const rows = await this.rows(runId)
+    return rows.map((row) => [row.seq, row.name, row.status])
   }
 
   /** The run, once it has one of these statuses. */

@@ -11,6 +11,13 @@ type Call = (...args: never[]) => unknown
 /** Stands around one call of a member; `proceed` makes the call. */
 export type Hook = (proceed: () => Promise<unknown>, args: unknown[]) => Promise<unknown>
 
+/** Just before or just after a call, the `index`-th since the watch began (counting moments, from 0). */
+export interface Moment {
+  index: number
+  member: string
+  when: 'before' | 'after'
+}
+
 const NEVER = new Promise<never>(() => {})
 
 export class StoreGate {
@@ -23,6 +30,7 @@ export class StoreGate {
   readonly #death = deferred<never>()
   #crashed = false
   #refusal?: Error
+  #watcher?: (moment: Moment) => Promise<void>
 
   constructor(base: StateStore) {
     this.store = new Proxy(base, {
@@ -68,6 +76,16 @@ export class StoreGate {
     })
   }
 
+  /** Calls back before and after every call and waits for the answer; returns how to stop. */
+  watch(act: (moment: Moment) => Promise<void>): () => void {
+    let index = 0
+    const watcher = async (moment: Moment) => act({ ...moment, index: index++ })
+    this.#watcher = watcher
+    return () => {
+      if (this.#watcher === watcher) this.#watcher = undefined
+    }
+  }
+
   async #call(name: string, args: never[], member: Call): Promise<unknown> {
     if (this.#crashed) return NEVER
     if (this.#refusal) throw this.#refusal
@@ -75,7 +93,9 @@ export class StoreGate {
     const hook = this.#hooks.get(name)
     const proceed = () => this.#reach(name, args, member)
     try {
+      await this.#watcher?.({ index: 0, member: name, when: 'before' })
       const answer = await (hook ? hook(proceed, args) : proceed())
+      await this.#watcher?.({ index: 0, member: name, when: 'after' })
       return this.#crashed ? await NEVER : answer
     } catch (error) {
       if (this.#crashed) return NEVER
