@@ -199,7 +199,6 @@ export class Turn {
   finish(): void {
     for (const { row, thrown, durable, lazy, retryOf } of this.finished.splice(0)) {
       this.#working.delete(row.seq)
-      this.#working.delete(row.seq)
       if (durable) {
         this.history.put(row, { thrown })
         this.settled += 1
