@@ -1,0 +1,143 @@
+/*
+ * Bodies: how a program runs. `play` interprets a program over any way of performing a leaf, so that the
+ * real engine, the reference and the equivalence runs execute the very same code. Whatever the body sees
+ * goes to one log, in the order seen, and `cond` branches on that log: a result seen in another order
+ * takes another path.
+ */
+import type { WorkflowCtx } from '../../src/types/ctx.ts'
+import type { Leaf, Node, Program } from './programs.ts'
+import { nameOf } from './programs.ts'
+import type { EffectScope, Effects } from './effects.ts'
+
+export type PerformLeaf = (leaf: Leaf, seen: () => string) => Promise<unknown>
+
+export interface BodyOutput {
+  value: unknown
+  log: unknown[]
+}
+
+/** Asks for a run that continues this one. */
+export class NextRound extends Error {}
+
+export async function play(
+  program: Program,
+  round: number,
+  perform: PerformLeaf
+): Promise<BodyOutput> {
+  const log: unknown[] = []
+  const seen = () => JSON.stringify(log)
+  const each = (nodes: Node[]) => nodes.map((node) => go(node))
+
+  async function go(node: Node): Promise<unknown> {
+    switch (node.t) {
+      case 'seq': {
+        let value: unknown
+        for (const part of node.of) value = await go(part)
+        return value
+      }
+      case 'all':
+        return Promise.all(each(node.of))
+      case 'race':
+        return Promise.race(each(node.of))
+      case 'any':
+        return Promise.any(each(node.of))
+      case 'allSettled': {
+        const ends = await Promise.allSettled(each(node.of))
+        return ends.map((end) => (end.status === 'fulfilled' ? end.value : said(end.reason)))
+      }
+      case 'cond':
+        return go(node.of[log.length % node.of.length])
+      case 'try':
+        try {
+          return await go(node.body)
+        } catch (error) {
+          // Swallows a suspension as well: what an unwound body does must not count.
+          log.push(`caught ${said(error)}`)
+          return node.catch ? await go(node.catch) : 'caught'
+        } finally {
+          if (node.finally) await go(node.finally)
+        }
+      default: {
+        const value = await perform(node, seen)
+        log.push(value)
+        return value
+      }
+    }
+  }
+
+  const value = await go(program.root)
+  if (round < program.rounds) throw new NextRound()
+  return { value, log }
+}
+
+/** What a body tells of an error. */
+function said(error: unknown): string {
+  const { errors, message } = error as Error & { errors?: unknown[] }
+  return errors ? `any: ${errors.map(said).join(' | ')}` : message
+}
+
+export interface BodyContext {
+  ctx: WorkflowCtx
+  effects: Effects
+  scope: EffectScope
+}
+
+/** The program as a workflow body. */
+export async function workflowBody(
+  program: Program,
+  round: number,
+  context: BodyContext
+): Promise<BodyOutput> {
+  try {
+    return await play(program, round, (leaf, seen) => onCtx(context, leaf, seen))
+  } catch (error) {
+    if (error instanceof NextRound) return context.ctx.continueAsNew({ round: round + 1 })
+    throw error
+  }
+}
+
+async function onCtx(context: BodyContext, leaf: Leaf, seen: () => string): Promise<unknown> {
+  const { effects, scope } = context
+  effects.asked()
+  const value = await callCtx(context, leaf, seen())
+  effects.received(scope, leaf, value)
+  return value === undefined ? leaf.t : value
+}
+
+function callCtx({ ctx, effects, scope }: BodyContext, leaf: Leaf, basis: string) {
+  const name = nameOf(leaf)
+  switch (leaf.t) {
+    case 'step': {
+      const { id, bad, tries, backoffMs, undo } = leaf
+      return ctx.step(
+        name,
+        { id, bad, undo },
+        { retries: tries, backoffMs, compensate: undo && 'undo' }
+      )
+    }
+    case 'local': {
+      const { tries, backoffMs, undo } = leaf
+      return ctx.localStep(name, () => effects.local(scope, leaf, basis), {
+        retries: tries,
+        backoffMs,
+        compensate: undo && (() => effects.undo(scope, leaf)),
+      })
+    }
+    case 'transaction':
+      return ctx.transaction(name, (tx) => effects.transaction(scope, leaf, basis, tx))
+    case 'now':
+      return ctx.now()
+    case 'sideEffect':
+      return ctx.sideEffect(() => `side:${leaf.id}.${effects.roll(`side ${leaf.id}`)}`)
+    case 'sleep':
+      return ctx.sleep(leaf.ms)
+    case 'signal': {
+      const { timeoutMs } = leaf
+      return ctx.waitForSignal(leaf.token, timeoutMs === undefined ? {} : { timeoutMs })
+    }
+    case 'setEvent':
+      return ctx.setEvent(name, leaf.id)
+    case 'patched':
+      return ctx.patched(name)
+  }
+}

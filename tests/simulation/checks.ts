@@ -1,0 +1,221 @@
+/*
+ * Checks on every change of the store, and on who made it. Each breach is reported under a short kind.
+ */
+import { isSettledStatus, type StepCheckpoint } from '../../src/types/checkpoint.ts'
+import { isTerminalStatus, type WorkflowRun } from '../../src/types/run.ts'
+import type { TurnCommit, TurnVerdict } from '../../src/store/ports/turn_commits.ts'
+import type { Operation, Shadow, Watcher } from './shadow.ts'
+import type { VirtualTime } from './virtual_time.ts'
+
+/** How long news may lie before somebody takes the run, in ms. */
+const PATIENCE_MS = 3000
+
+export interface ChecksOptions {
+  shadow: Shadow
+  time: VirtualTime
+  /** No faults, and polls are rare: whoever causes news must see to it. */
+  passive: boolean
+  fail(kind: string, text: string): void
+  note(text: () => string): void
+}
+
+export class Checks implements Watcher {
+  readonly #options: ChecksOptions
+  /** Runs that were asked to undo what they did. */
+  readonly intents = new Set<string>()
+  /** Runs that were re-opened at least once. */
+  readonly reopened = new Set<string>()
+  /** Rows settled from outside that no turn has read yet. */
+  readonly #news = new Map<string, Map<number, number>>()
+  readonly #stampedAt = new Map<string, number>()
+  #held?: WorkflowRun
+
+  constructor(options: ChecksOptions) {
+    this.#options = options
+  }
+
+  /** Before an operation takes effect. */
+  before({ name, args }: Operation): void {
+    this.#held = undefined
+    if (name === 'commitTurn') {
+      this.#held = this.#options.shadow.run((args[0] as TurnCommit).runId)
+    } else if (name === 'commit') {
+      const [row] = args as [StepCheckpoint | undefined]
+      if (row) this.#held = this.#options.shadow.run(row.runId)
+    }
+  }
+
+  /** After it. */
+  after(by: Operation, answer: unknown): void {
+    const { name, args } = by
+    if (name === 'commitTurn') void this.#committed(by, args[0] as TurnCommit, answer)
+    if (name === 'commit') this.#transacted(by)
+    if (name === 'listCheckpointsForReplay') this.#news.delete(args[0] as string)
+    if (name === 'listCheckpointsAt') this.#read(args as [string, number[], number])
+  }
+
+  runChanged(before: WorkflowRun | undefined, after: WorkflowRun, by: Operation): void {
+    const { note, time } = this.#options
+    const { id, status } = after
+    if (before?.status !== status || before?.lockedBy !== after.lockedBy) {
+      note(() => `  run ${id} ${before?.status ?? '–'} → ${describe(after)} by ${by.process}`)
+    }
+    if (before && isTerminalStatus(before.status)) this.#terminal(before, after, by)
+    if (status === 'suspended' && after.wakeAt === undefined && !after.wakeRequestedAt) {
+      this.#fail('nowake', `${id} is parked without a wake`)
+    }
+    if (after.cancelRequestedAt !== undefined) this.intents.add(id)
+    if (after.wakeRequestedAt === undefined) this.#stampedAt.delete(id)
+    else if (!this.#stampedAt.has(id)) this.#stampedAt.set(id, time.now)
+    const claimed = by.name === 'claimRun' || by.name === 'claimDueRuns'
+    if (claimed && before && status === 'running') this.#claimed(before)
+  }
+
+  rowChanged(before: StepCheckpoint | undefined, after: StepCheckpoint, by: Operation): void {
+    const { note, time } = this.#options
+    const where = `${after.runId}#${after.seq}`
+    note(() => `  row ${where} ${describeRow(before)} → ${describeRow(after)} by ${by.process}`)
+    if (before && after.seq >= 0 && (before.name !== after.name || before.kind !== after.kind)) {
+      this.#fail('position', `${where}: ${before.name} is overwritten by ${after.name}`)
+    }
+    if (before && isSettledStatus(before.status)) this.#settled(before, after, by)
+    this.#ordered(before, after, by)
+    if (OUTSIDE.has(by.name) && isSettledStatus(after.status)) {
+      const news = this.#news.get(after.runId) ?? new Map<number, number>()
+      this.#news.set(after.runId, news.set(after.seq, time.now))
+    }
+  }
+
+  /** Terminal is terminal, but for an operator's verb (invariant 3). */
+  #terminal(before: WorkflowRun, after: WorkflowRun, by: Operation): void {
+    const reopened = before.status === 'failed' || before.status === 'dead'
+    if (before.status === after.status) {
+      if (same(before.output, after.output) && same(before.error, after.error)) return
+      this.#fail('terminal', `${after.id} ended as ${before.status} and changed`)
+    } else if (reopened && by.name === 'updateRunIf' && after.status === 'pending') {
+      this.reopened.add(after.id)
+      this.#news.delete(after.id)
+    } else {
+      this.#fail('terminal', `${after.id}: ${before.status} → ${after.status} by ${by.name}`)
+    }
+  }
+
+  /** A settled row stays, but for a retry of exactly this failure and an operator's reset. */
+  #settled(before: StepCheckpoint, after: StepCheckpoint, by: Operation): void {
+    const where = `${after.runId}#${after.seq}`
+    if (same(outcome(before), outcome(after))) return
+    if (by.name === 'saveCheckpoint' && (before.status === 'failed' || after.seq < 0)) return
+    if (by.name === 'commitTurn' && before.status === 'failed') {
+      const write = (by.args[0] as TurnCommit).rows?.find(({ row }) => row.seq === after.seq)
+      if (write?.retryOf === before.attempts) return
+    }
+    const change = `${describeRow(before)} → ${describeRow(after)}`
+    this.#fail('settled', `${where}: ${change} by ${by.name} of ${by.process}`)
+  }
+
+  #ordered(before: StepCheckpoint | undefined, after: StepCheckpoint, by: Operation): void {
+    const where = `${after.runId}#${after.seq}`
+    if (before?.order !== undefined && before.order !== after.order) {
+      const write =
+        by.name === 'commitTurn'
+          ? (by.args[0] as TurnCommit).rows?.find(({ row }) => row.seq === after.seq)
+          : undefined
+      const verdict = after.order === undefined && write?.retryOf === 0
+      if (!verdict) this.#fail('stamp', `${where}: order ${before.order} → ${after.order}`)
+    }
+    if (after.order === undefined || before?.order === after.order) return
+    for (const other of this.#options.shadow.rows(after.runId)) {
+      if (other.seq !== after.seq && other.order === after.order) {
+        this.#fail('orders', `${where} and #${other.seq} both have order ${after.order}`)
+      }
+    }
+  }
+
+  /** One executor (invariant 1): whoever wrote held the run under the turn it named. */
+  #committed(by: Operation, commit: TurnCommit, answer: unknown): void {
+    const held = this.#held
+    const judge = (verdict: TurnVerdict) => {
+      if (!verdict?.applied || !held) return
+      const { owner, turn, runId } = commit
+      if (held.lockedBy !== owner || held.turns !== turn) {
+        const holder = `${held.lockedBy} turn ${held.turns}`
+        this.#fail('fence', `${runId}: ${owner} turn ${turn} wrote under ${holder}`)
+      } else if (isTerminalStatus(held.status)) {
+        this.#fail('fence', `${runId}: ${by.process} wrote on a ${held.status} run`)
+      }
+    }
+    if (answer instanceof Promise) void answer.then(judge, () => {})
+    else judge(answer as TurnVerdict)
+  }
+
+  #transacted(by: Operation): void {
+    const [row, fence] = by.args as [StepCheckpoint?, { owner: string; turn: number }?]
+    const held = this.#held
+    if (!row || !fence || !held) return
+    if (held.lockedBy !== fence.owner || held.turns !== fence.turn) {
+      this.#fail('fence', `${row.runId}: the transaction of ${fence.owner} committed late`)
+    }
+  }
+
+  /** Nobody waits long after news. */
+  #claimed(before: WorkflowRun): void {
+    const { time, passive } = this.#options
+    const { id, status, wakeRequestedAt } = before
+    if (status !== 'suspended') return
+    const stampedAt = this.#stampedAt.get(id)
+    if (passive && stampedAt !== undefined && time.now - stampedAt > PATIENCE_MS) {
+      this.#fail('latestamp', `${id} was stamped ${Math.round(time.now - stampedAt)} ms ago`)
+    }
+    if (wakeRequestedAt !== undefined) return
+    for (const [seq, at] of this.#news.get(id) ?? []) {
+      if (time.now - at <= PATIENCE_MS) continue
+      const age = Math.round(time.now - at)
+      this.#fail('latenews', `${id}#${seq} was settled ${age} ms ago and nobody woke the run`)
+    }
+  }
+
+  #read([runId, seqs, from]: [string, number[], number]): void {
+    const news = this.#news.get(runId)
+    for (const seq of [...(news?.keys() ?? [])]) {
+      if (seqs.includes(seq) || seq >= from) news!.delete(seq)
+    }
+  }
+
+  #fail(kind: string, text: string): void {
+    this.#options.fail(kind, text)
+  }
+}
+
+/** Operations that settle rows from outside a turn. */
+const OUTSIDE = new Set(['settleCheckpointsIfPending', 'deliverSignal', 'pairSignal'])
+
+const outcome = ({ status, attempts, output, error }: StepCheckpoint) => [
+  status,
+  attempts,
+  output,
+  error,
+]
+
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+function describe(run: WorkflowRun): string {
+  const parts: string[] = [run.status]
+  if (run.lockedBy) parts.push(`held by ${run.lockedBy}`)
+  parts.push(`turn ${run.turns}`)
+  if (run.wakeAt !== undefined) parts.push(`wake ${run.wakeAt % 1_000_000}`)
+  if (run.wakeRequestedAt !== undefined) parts.push('requested')
+  if (run.cancelRequestedAt !== undefined) parts.push('cancel requested')
+  if (run.error) parts.push(`error ${run.error.message}`)
+  return parts.join(', ')
+}
+
+function describeRow(row: StepCheckpoint | undefined): string {
+  if (!row) return '–'
+  const parts = [`${row.name} ${row.status} attempt ${row.attempts}`]
+  if (row.order !== undefined) parts.push(`order ${row.order}`)
+  if (row.output !== undefined) parts.push(JSON.stringify(row.output))
+  if (row.wakeAt !== undefined) parts.push(`wake ${row.wakeAt % 1_000_000}`)
+  if (row.error) parts.push(`error ${row.error.message}${row.error.reset ? ' (reset)' : ''}`)
+  return parts.join(' ')
+}
+

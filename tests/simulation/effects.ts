@@ -1,0 +1,169 @@
+/*
+ * Effects: what user code does outside the store, and the checks on it. A finished effect never runs
+ * again; an unfinished one runs again only in another turn, and on the same facts.
+ */
+import type { Leaf } from './programs.ts'
+import { nameOf } from './programs.ts'
+import type { Shadow } from './shadow.ts'
+import type { ProcessTime } from './virtual_time.ts'
+
+/** Where a body runs: a process, the run, and the turn that this process last claimed of it. */
+export interface EffectScope {
+  runId: string
+  processId: string
+  time: ProcessTime
+  turnOf(): number | undefined
+}
+
+export interface EffectsOptions {
+  shadow: Shadow
+  fail(kind: string, text: string): void
+  note(text: () => string): void
+  asked(): void
+  /** A number in [0, 1): by chance, or by `text` alone. */
+  roll(text: string): number
+}
+
+type LocalLeaf = Extract<Leaf, { t: 'local' }>
+type TransactionLeaf = Extract<Leaf, { t: 'transaction' }>
+
+/** What a transaction did: counted once it commits. */
+export interface TransactionHandle {
+  effects: string[]
+}
+
+export class Effects {
+  readonly #options: EffectsOptions
+  readonly #basis = new Map<string, string>()
+  readonly #starts = new Map<string, { count: number; done: boolean }>()
+  readonly #committed = new Map<string, number>()
+  readonly #undone = new Map<string, number>()
+
+  constructor(options: EffectsOptions) {
+    this.#options = options
+  }
+
+  /** The body asked for something. */
+  asked(): void {
+    this.#options.asked()
+  }
+
+  roll(text: string): number {
+    return Math.floor(this.#options.roll(text) * 1000)
+  }
+
+  /** The body was answered: by its own node's result. */
+  received(scope: EffectScope, leaf: Leaf, value: unknown): void {
+    const expected = ANSWERS[leaf.t](leaf)
+    if (expected instanceof RegExp ? expected.test(String(value)) : value === expected) return
+    this.#options.fail('mixed', `${scope.runId} ${nameOf(leaf)} was answered ${String(value)}`)
+  }
+
+  async local(scope: EffectScope, leaf: LocalLeaf, basis: string): Promise<string> {
+    const start = this.#started(scope, leaf, basis, leaf.tries)
+    if (leaf.ms > 0) await scope.time.sleep(leaf.ms)
+    const key = `local ${leaf.id} ${start.count}`
+    if (this.#options.roll(key) < (leaf.bad ? 0.6 : 0.01)) throw new Error(`local ${leaf.id}`)
+    if (scope.time.alive) start.done = true
+    return `L${leaf.id}.${this.roll(key)}`
+  }
+
+  async transaction(
+    scope: EffectScope,
+    leaf: TransactionLeaf,
+    basis: string,
+    tx: unknown
+  ): Promise<string> {
+    const start = this.#started(scope, leaf, basis, 1)
+    if (leaf.ms > 0) await scope.time.sleep(leaf.ms)
+    ;(tx as TransactionHandle).effects.push(`${scope.runId} ${nameOf(leaf)}`)
+    const key = `transaction ${leaf.id} ${start.count}`
+    if (leaf.bad && this.#options.roll(key) < 0.6) throw new Error(`transaction ${leaf.id}`)
+    return `T${leaf.id}.${this.roll(key)}`
+  }
+
+  /** The store committed what a transaction did. */
+  committed(handle: TransactionHandle): void {
+    for (const key of handle.effects) {
+      const count = (this.#committed.get(key) ?? 0) + 1
+      this.#committed.set(key, count)
+      if (count > 1) this.#options.fail('txtwice', key)
+    }
+  }
+
+  commits(runId: string, name: string): number {
+    return this.#committed.get(`${runId} ${name}`) ?? 0
+  }
+
+  /** The undo of a local step. */
+  async undo(scope: EffectScope, leaf: LocalLeaf): Promise<void> {
+    const { runId } = scope
+    const row = this.#options.shadow.named(runId, `compensate:${nameOf(leaf)}`)
+    if (this.#isCurrent(scope) && row?.status === 'completed') {
+      this.#options.fail('undorerun', `${runId} ${nameOf(leaf)}`)
+    }
+    await scope.time.sleep(5 + 30 * this.#options.roll(`undo ms ${leaf.id}`))
+    const fails = leaf.undo === 'bad' && this.#options.roll(`undo ${leaf.id}`) < 0.5
+    if (fails) throw new Error(`undo ${leaf.id}`)
+    if (scope.time.alive) this.undone(runId, nameOf(leaf))
+  }
+
+  /** A step was undone, here or by a worker. */
+  undone(runId: string, name: string): void {
+    this.#options.note(() => `undone ${runId} ${name}`)
+    const key = `${runId} ${name}`
+    this.#undone.set(key, (this.#undone.get(key) ?? 0) + 1)
+  }
+
+  undoings(runId: string, name: string): number {
+    return this.#undone.get(`${runId} ${name}`) ?? 0
+  }
+
+  #started(
+    scope: EffectScope,
+    leaf: LocalLeaf | TransactionLeaf,
+    basis: string,
+    tries: number
+  ): { count: number; done: boolean } {
+    const { shadow, fail, note } = this.#options
+    const { runId } = scope
+    const key = `${runId} ${nameOf(leaf)}`
+    if (!scope.time.alive) return { count: 0, done: false }
+    note(() => `${scope.processId} runs ${key}`)
+    const turn = scope.turnOf()
+    const current = this.#isCurrent(scope)
+    const row = shadow.named(runId, nameOf(leaf))
+    if (current && row?.status === 'completed') fail('rerun', `${key} is completed`)
+    if (current && row?.status === 'failed' && row.attempts > 0) fail('rerun', `${key} has failed`)
+    const known = this.#basis.get(key)
+    if (current && known !== undefined && known !== basis) {
+      fail('basis', `${key} ran again on other facts: ${known} · ${basis}`)
+    }
+    if (current) this.#basis.set(key, basis)
+    const startKey = `${key} turn ${turn} by ${scope.processId}`
+    const start = this.#starts.get(startKey) ?? { count: 0, done: false }
+    this.#starts.set(startKey, start)
+    start.count += 1
+    if (start.done) fail('twice', `${startKey} ran after it succeeded`)
+    if (start.count > tries) fail('twice', `${startKey} ran ${start.count} times of ${tries}`)
+    return start
+  }
+
+  /** The process holds the run, and its last claim is the run's last one. */
+  #isCurrent(scope: EffectScope): boolean {
+    const run = this.#options.shadow.run(scope.runId)
+    return run?.lockedBy === scope.processId && run.turns === scope.turnOf()
+  }
+}
+
+const ANSWERS: Record<Leaf['t'], (leaf: Leaf) => RegExp | unknown> = {
+  step: (leaf) => new RegExp(`^S${leaf.id}\\.`),
+  local: (leaf) => new RegExp(`^L${leaf.id}\\.`),
+  transaction: (leaf) => new RegExp(`^T${leaf.id}\\.`),
+  now: () => /^\d{13}$/,
+  sideEffect: (leaf) => new RegExp(`^side:${leaf.id}\\.`),
+  sleep: () => undefined,
+  signal: (leaf) => (leaf.t === 'signal' ? new RegExp(`^${leaf.token}/`) : undefined),
+  setEvent: () => undefined,
+  patched: () => true,
+}

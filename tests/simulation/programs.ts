@@ -1,0 +1,189 @@
+/*
+ * Programs: random workflows as data. A node has an id that names its position's row, so a result that
+ * reaches the wrong node shows. Children and fans have no node yet: add a leaf here, its call in
+ * `bodies.ts` and its answer in `reference.ts`.
+ */
+import { below, pick, type Random, seeded } from './random.ts'
+
+export type Leaf =
+  | { t: 'step'; id: number; bad: boolean; tries: number; backoffMs: number; undo?: 'good' | 'bad' }
+  | {
+      t: 'local'
+      id: number
+      ms: number
+      bad: boolean
+      tries: number
+      backoffMs: number
+      undo?: 'good' | 'bad'
+    }
+  | { t: 'transaction'; id: number; ms: number; bad: boolean }
+  | { t: 'now'; id: number }
+  | { t: 'sideEffect'; id: number }
+  | { t: 'sleep'; id: number; ms: number }
+  | { t: 'signal'; id: number; token: string; timeoutMs?: number }
+  | { t: 'setEvent'; id: number }
+  | { t: 'patched'; id: number }
+
+export type Node =
+  | Leaf
+  | { t: 'seq' | 'all' | 'race' | 'any' | 'allSettled' | 'cond'; of: Node[] }
+  | { t: 'try'; body: Node; catch?: Node; finally?: Node }
+
+export interface Program {
+  root: Node
+  /** How many runs follow the first one by continuing as new. */
+  rounds: number
+}
+
+export const TOKENS = ['tok0', 'tok1', 'tok2']
+
+/** A random program; `small` ones join another in one world. */
+export function randomProgram(seed: number, small = false): Program {
+  const random = seeded(seed ^ 0x5bd1e995)
+  let ids = 0
+  const chance = (p: number) => random() < p
+  const many = (n: number, one: () => Node) => Array.from({ length: n }, one)
+  const undo = () => (chance(0.2) ? 'bad' : 'good')
+
+  const leaf = (): Leaf => {
+    const id = ids++
+    const k = random()
+    if (k < 0.3) {
+      return {
+        t: 'step',
+        id,
+        bad: chance(0.15),
+        tries: 1 + below(random, 3),
+        backoffMs: backoff(random),
+        undo: chance(0.3) ? undo() : undefined,
+      }
+    }
+    if (k < 0.52) {
+      return {
+        t: 'local',
+        id,
+        ms: localMs(random),
+        bad: chance(0.1),
+        tries: chance(0.25) ? 2 + below(random, 2) : 1,
+        backoffMs: backoff(random),
+        undo: chance(0.4) ? undo() : undefined,
+      }
+    }
+    if (k < 0.59) return { t: 'transaction', id, ms: below(random, 50), bad: chance(0.1) }
+    if (k < 0.63) return { t: 'now', id }
+    if (k < 0.67) return { t: 'sideEffect', id }
+    if (k < 0.77) return { t: 'sleep', id, ms: below(random, 600) }
+    if (k < 0.93) {
+      const timeoutMs = chance(0.5) ? 50 + below(random, 900) : undefined
+      return { t: 'signal', id, token: pick(random, TOKENS), timeoutMs }
+    }
+    return chance(0.6) ? { t: 'setEvent', id } : { t: 'patched', id }
+  }
+
+  const node = (height: number): Node => {
+    const k = random()
+    if (height === 0 || k < 0.4) return leaf()
+    const inner = () => node(height - 1)
+    if (k < 0.55) return { t: 'seq', of: many(1 + below(random, 3), inner) }
+    if (k < 0.7) return { t: 'all', of: many(2 + below(random, 2), inner) }
+    if (k < 0.78) return { t: 'race', of: many(2 + below(random, 2), inner) }
+    if (k < 0.82) return { t: 'any', of: many(2, inner) }
+    if (k < 0.86) return { t: 'allSettled', of: many(2 + below(random, 2), inner) }
+    if (k < 0.94) {
+      return {
+        t: 'try',
+        body: inner(),
+        catch: chance(0.6) ? leaf() : undefined,
+        finally: chance(0.4) ? leaf() : undefined,
+      }
+    }
+    return { t: 'cond', of: many(2, inner) }
+  }
+
+  const height = small ? 1 : 3
+  const length = small ? 1 + below(random, 2) : 2 + below(random, 3)
+  const root: Node = { t: 'seq', of: many(length, () => node(height)) }
+  return { root, rounds: chance(0.15) ? 1 + below(random, 2) : 0 }
+}
+
+function backoff(random: Random): number {
+  return random() < 0.5 ? 0 : 10 + below(random, 300)
+}
+
+/** Most local work is short; some outlasts a lease. */
+function localMs(random: Random): number {
+  const k = random()
+  if (k < 0.1) return 0
+  if (k < 0.8) return 1 + below(random, 80)
+  return 1 + below(random, 500)
+}
+
+/** Every leaf, also those of branches that are never taken. */
+export function leavesOf(node: Node): Leaf[] {
+  switch (node.t) {
+    case 'seq':
+    case 'all':
+    case 'race':
+    case 'any':
+    case 'allSettled':
+    case 'cond':
+      return node.of.flatMap(leavesOf)
+    case 'try':
+      return [node.body, node.catch, node.finally].flatMap((part) => (part ? leavesOf(part) : []))
+    default:
+      return [node]
+  }
+}
+
+/** The name under which a leaf is recorded, where the program chooses it. */
+export function nameOf(leaf: Leaf): string {
+  return `${PREFIX[leaf.t]}${leaf.id}`
+}
+
+const PREFIX: Record<Leaf['t'], string> = {
+  step: 's',
+  local: 'l',
+  transaction: 't',
+  now: 'now',
+  sideEffect: 'side',
+  sleep: 'sleep',
+  signal: 'sig',
+  setEvent: 'e',
+  patched: 'p',
+}
+
+/** Programs that are one cut smaller. */
+export function cuts(program: Program): Program[] {
+  const smaller = cutNode(program.root).map((root) => ({ ...program, root }))
+  return program.rounds > 0 ? [{ ...program, rounds: 0 }, ...smaller] : smaller
+}
+
+function cutNode(node: Node): Node[] {
+  if (node.t === 'try') {
+    const { catch: caught, finally: last } = node
+    return [
+      node.body,
+      ...(caught ? [{ ...node, catch: undefined }] : []),
+      ...(last ? [{ ...node, finally: undefined }] : []),
+      ...cutNode(node.body).map((body) => ({ ...node, body })),
+    ]
+  }
+  if ('of' in node) {
+    const { of } = node
+    const without = (i: number) => ({ ...node, of: of.filter((_, j) => j !== i) })
+    const deeper = of.flatMap((part, i) =>
+      cutNode(part).map((cut) => ({ ...node, of: of.map((other, j) => (j === i ? cut : other)) }))
+    )
+    const shorter = of.length > 1 && node.t !== 'cond' ? of.map((_, i) => without(i)) : []
+    return [...of, ...shorter, ...deeper]
+  }
+  return simpler(node)
+}
+
+function simpler(leaf: Leaf): Leaf[] {
+  const plain: Leaf[] = []
+  if ('undo' in leaf && leaf.undo) plain.push({ ...leaf, undo: undefined })
+  if ('tries' in leaf && leaf.tries > 1) plain.push({ ...leaf, tries: 1 })
+  if ('backoffMs' in leaf && leaf.backoffMs > 0) plain.push({ ...leaf, backoffMs: 0 })
+  return plain
+}

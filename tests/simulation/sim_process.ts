@@ -1,0 +1,99 @@
+/*
+ * One simulated process: an engine with its own clock, store client, transport and worker loop. It can
+ * crash at any await; then it never sees another answer, message or timer.
+ */
+import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
+import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
+import type { StateStore } from '../../src/store/state_store.ts'
+import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
+import type { Transport } from '../../src/transport/ports.ts'
+import { workflowBody } from './bodies.ts'
+import type { Effects } from './effects.ts'
+import type { Program } from './programs.ts'
+import type { ProcessTime } from './virtual_time.ts'
+
+export interface ProcessOptions {
+  /** The lease owner. */
+  id: string
+  time: ProcessTime
+  effects: Effects
+  programs: ReadonlyMap<string, Program>
+  settings: Partial<WorkflowEngineDeps>
+  report(error: unknown, what: string): void
+}
+
+export class SimProcess {
+  readonly id: string
+  readonly time: ProcessTime
+  readonly engine: WorkflowEngine
+  readonly #options: ProcessOptions
+  readonly #turns = new Map<string, number>()
+
+  constructor(
+    options: ProcessOptions,
+    connect: (process: SimProcess) => { store: StateStore; transport: Transport }
+  ) {
+    this.#options = options
+    this.id = options.id
+    this.time = options.time
+    const { store, transport } = connect(this)
+    this.engine = new WorkflowEngine({
+      ...options.settings,
+      store,
+      transport,
+      clock: this.time.clock,
+      timers: this.time,
+      instanceId: this.id,
+      logger: {
+        warn: () => {},
+        error: (message, error) => options.report(error, `${this.id}: ${message}`),
+      },
+    })
+    this.register()
+  }
+
+  get alive(): boolean {
+    return this.time.alive
+  }
+
+  /** Registers every program; doing it again drops the bodies that are kept live. */
+  register(): void {
+    for (const [name, program] of this.#options.programs) this.#register(name, program)
+  }
+
+  claimed({ run }: ClaimedRun): void {
+    this.#turns.set(run.id, run.turns ?? 0)
+  }
+
+  crash(): void {
+    this.time.alive = false
+  }
+
+  /** One round of a worker loop. */
+  poll(): void {
+    const { engine } = this
+    for (const pass of [
+      () => engine.recoverIncomplete(),
+      () => engine.resumeDueTimers(),
+      () => engine.runPending(),
+    ]) {
+      pass().catch(() => {})
+    }
+  }
+
+  #register(name: string, program: Program): void {
+    const { effects } = this.#options
+    this.engine.register(name, '1', (ctx, input: { round: number }) =>
+      workflowBody(program, input.round, {
+        ctx,
+        effects,
+        scope: {
+          runId: ctx.runId,
+          processId: this.id,
+          time: this.time,
+          turnOf: () => this.#turns.get(ctx.runId),
+        },
+      })
+    )
+  }
+}

@@ -1,0 +1,149 @@
+/*
+ * The verdict on a world that is over: nothing stuck, no payload lost or doubled, every undo done once
+ * and in order, and every end explained by the stored rows.
+ */
+import type { StepCheckpoint } from '../../src/types/checkpoint.ts'
+import { isTerminalStatus, type WorkflowRun } from '../../src/types/run.ts'
+import { nextLinkId } from '../../src/foundation/ids.ts'
+import type { Effects } from './effects.ts'
+import { leavesOf, nameOf, type Program } from './programs.ts'
+import { follow } from './reference.ts'
+import type { Shadow } from './shadow.ts'
+
+export interface FinishedWorld {
+  shadow: Shadow
+  effects: Effects
+  programs: ReadonlyMap<string, Program>
+  intents: ReadonlySet<string>
+  reopened: ReadonlySet<string>
+  /** Payloads whose signal was accepted, and all that were ever sent. */
+  accepted: ReadonlySet<string>
+  sent: ReadonlySet<string>
+  /** Payloads that nobody took. */
+  buffered: string[]
+  fail(kind: string, text: string): void
+}
+
+export async function verify(world: FinishedWorld): Promise<void> {
+  verifyPayloads(world)
+  for (const run of world.shadow.runs()) {
+    const rows = world.shadow.rows(run.id)
+    if (!isTerminalStatus(run.status)) {
+      const open = rows.filter(({ status }) => status === 'pending' || status === 'running')
+      const waits = open.map(({ seq, name, status }) => `${seq}:${name}:${status}`)
+      world.fail('stuck', `${run.id} is ${run.status}, ${JSON.stringify(run.wakeAt)}: ${waits}`)
+      continue
+    }
+    verifyEffects(world, run, rows)
+    verifyUndos(world, run, rows)
+    if (run.error?.code === 'non_determinism') world.fail('nondeterminism', run.error.message)
+    else if (run.status === 'completed' || run.status === 'failed') await verifyEnd(world, run, rows)
+  }
+}
+
+/** Each accepted payload is in exactly one place, any other in at most one. */
+function verifyPayloads({ shadow, accepted, sent, buffered, fail }: FinishedWorld): void {
+  const places = new Map<string, string[]>()
+  const put = (payload: unknown, where: string) => {
+    const key = String(payload)
+    places.set(key, [...(places.get(key) ?? []), where])
+  }
+  for (const payload of buffered) put(payload, 'the buffer')
+  for (const run of shadow.runs()) {
+    for (const row of shadow.rows(run.id)) {
+      if (row.kind === 'signal' && row.status === 'completed') {
+        put(row.output, `${run.id}#${row.seq}`)
+      }
+    }
+  }
+  for (const payload of sent) {
+    const found = places.get(payload) ?? []
+    if (found.length > 1) fail('payload', `${payload} is in ${found}`)
+    if (found.length === 0 && accepted.has(payload)) fail('payload', `${payload} is lost`)
+  }
+}
+
+function verifyEffects(
+  { effects, fail }: FinishedWorld,
+  run: WorkflowRun,
+  rows: StepCheckpoint[]
+): void {
+  for (const row of rows) {
+    if (!/^t\d+$/.test(row.name)) continue
+    const commits = effects.commits(run.id, row.name)
+    const expected = row.status === 'completed' ? 1 : 0
+    if (commits !== expected) {
+      fail('txcount', `${run.id}#${row.seq} is ${row.status} and committed ${commits} times`)
+    }
+  }
+}
+
+/** The undo list: reverse order, each once, and complete for a run that had to undo. */
+function verifyUndos(world: FinishedWorld, run: WorkflowRun, rows: StepCheckpoint[]): void {
+  const { effects, fail, intents, reopened } = world
+  const list = rows.filter(({ seq, attempts }) => seq < 0 && attempts > 0)
+  list.sort((a, b) => b.seq - a.seq)
+  const targets = list.map(({ input }) => (input as { undoes: number }).undoes)
+  if (targets.some((seq, i) => i > 0 && targets[i - 1] <= seq)) {
+    fail('undoorder', `${run.id}: ${targets}`)
+  }
+  const ends = list.map(({ finishedAt }) => finishedAt.getTime())
+  if (ends.some((at, i) => i > 0 && ends[i - 1] > at + SKEW_MS)) {
+    fail('undoorder', `${run.id} undid out of turn`)
+  }
+  for (const { seq, status } of list) {
+    if (status === 'pending' || status === 'running') fail('notundone', `${run.id}#${seq}: ${status}`)
+  }
+  const undoing = run.status === 'failed' || (run.status === 'cancelled' && intents.has(run.id))
+  if (!undoing || run.error?.code === 'non_determinism') return
+  for (const leaf of leavesOf(programOf(world, run).root)) {
+    if (!('undo' in leaf) || !leaf.undo) continue
+    const row = rows.find(({ name, seq }) => seq >= 0 && name === nameOf(leaf))
+    const undo = list.find(({ name }) => name === `compensate:${nameOf(leaf)}`)
+    // A result that came after the run was over is nobody's to undo.
+    const late = row && row.finishedAt > run.updatedAt
+    if (row?.status === 'completed' && !undo && !late && mustUndo(row, run)) {
+      fail('notundone', `${run.id}#${row.seq} ${row.name} (${run.status})`)
+    }
+    const done = effects.undoings(run.id, nameOf(leaf))
+    if (undo?.status === 'completed' && done === 0) fail('notundone', `${run.id} ${undo.name}`)
+    void reopened
+  }
+}
+
+/** A dispatched step may complete while the unwind is under way: then it is not on the list. */
+const mustUndo = (row: StepCheckpoint, _run: WorkflowRun): boolean => row.kind === 'local'
+
+const SKEW_MS = 250
+
+function programOf({ programs }: FinishedWorld, run: WorkflowRun): Program {
+  return programs.get(run.workflow)!
+}
+
+async function verifyEnd(
+  world: FinishedWorld,
+  run: WorkflowRun,
+  rows: StepCheckpoint[]
+): Promise<void> {
+  const { fail, shadow } = world
+  const program = programOf(world, run)
+  const { round } = run.input as { round: number }
+  const { end, stuck } = await follow(
+    program,
+    round,
+    rows.filter(({ seq }) => seq >= 0)
+  )
+  if (stuck || !end) {
+    fail('reference', `${run.id} (${run.status}): ${stuck}`)
+    return
+  }
+  if ('next' in end) {
+    if (run.status !== 'completed' || run.output !== undefined) fail('output', `${run.id} must continue`)
+    else if (!shadow.run(nextLinkId(run.id))) fail('chain', `${run.id} has no successor`)
+    return
+  }
+  const stored = run.status === 'failed' ? { error: run.error!.message } : { output: run.output }
+  if (JSON.stringify(stored) === JSON.stringify(end)) return
+  const [a, b] = [stored, end].map((value) => JSON.stringify(value).slice(0, 400))
+  fail('output', `${run.id}: stored ${a} · followed ${b}`)
+}

@@ -1,0 +1,383 @@
+/*
+ * A world: one seed, one random program, one random schedule of faults. A few processes share a store
+ * and a broker; clients start, signal, cancel and requeue; processes crash and come back. After a while
+ * the faults end, and everything has to come to its end.
+ */
+import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
+import { InvariantError } from '../../src/foundation/failure.ts'
+import { LIVE_RUN_STATUSES } from '../../src/types/run.ts'
+import { type Backend, memoryBackend } from './backend.ts'
+import { Broker } from './broker.ts'
+import { Checks } from './checks.ts'
+import { Effects } from './effects.ts'
+import { faultyStore, type StoreWorld } from './faulty_store.ts'
+import { type Program, randomProgram, TOKENS } from './programs.ts'
+import { below, pick, type Random, seeded } from './random.ts'
+import { SimProcess } from './sim_process.ts'
+import { macrotask, ProcessTime, VirtualTime } from './virtual_time.ts'
+import { verify } from './verdict.ts'
+
+const LEASE_MS = 300
+const SKEW_MS = 200
+const RECONCILE_MS = 4000
+/** Faults and operators act until here. */
+const CHAOS_MS = 9000
+const LIMIT_MS = CHAOS_MS + 30 * RECONCILE_MS
+
+export interface WorldOptions {
+  seed: number
+  program?: Program
+  /** Collects the story. */
+  trace?: string[]
+  backend?: () => Backend
+  /** One run only. */
+  solo?: boolean
+}
+
+export interface WorldResult {
+  seed: number
+  program: Program
+  /** Kind of failure → its first text. */
+  failures: Map<string, string>
+  stats: { events: number; crashes: number; tasks: number; rows: number; statuses: string[] }
+}
+
+export async function simulate(options: WorldOptions): Promise<WorldResult> {
+  return new World(options).run()
+}
+
+class World {
+  readonly #options: WorldOptions
+  readonly #random: Random
+  readonly #time = new VirtualTime()
+  readonly #failures = new Map<string, string>()
+  readonly #programs = new Map<string, Program>()
+  readonly #backend: Backend
+  readonly #checks: Checks
+  readonly #store: StoreWorld
+  readonly #broker: Broker
+  readonly #processes: SimProcess[] = []
+  readonly #sent = new Set<string>()
+  readonly #accepted = new Set<string>()
+  readonly #faults: { store: number; broker: number; crashes: number; lossy: boolean }
+  readonly #passive: boolean
+  /** Macrotasks after each event; undefined: as many as something moves. */
+  readonly #sluggish?: number
+  readonly #settings: Partial<WorkflowEngineDeps>
+  #boots = 0
+  #crashes = 0
+  #waiting: Promise<unknown>[] = []
+
+  constructor(options: WorldOptions) {
+    this.#options = options
+    const random = (this.#random = seeded(options.seed))
+    this.#programs.set('w0', options.program ?? randomProgram(options.seed))
+    this.#faults = {
+      store: pick(random, [0, 0.004, 0.015]),
+      broker: pick(random, [0, 0.01, 0.04]),
+      crashes: below(random, 5),
+      lossy: random() < 0.3,
+    }
+    const { store, crashes, broker } = this.#faults
+    this.#passive = store === 0 && crashes === 0 && broker === 0 && random() < 0.8
+    if (!this.#passive && random() < 0.3) this.#sluggish = 1 + below(random, 3)
+    this.#settings = this.#randomSettings()
+    this.#backend = (options.backend ?? memoryBackend)()
+    const { shadow } = this.#backend
+    const fail = (kind: string, text: string) => this.#fail(kind, text)
+    const note = (text: () => string) => this.#note(text)
+    const time = this.#time
+    const roll = () => random()
+    const active = () => time.now < CHAOS_MS
+    this.#checks = new Checks({ shadow, time, passive: this.#passive, fail, note })
+    shadow.watcher = this.#checks
+    const asked = () => void time.activity++
+    const effects = new Effects({ shadow, fail, note, asked, roll })
+    this.#store = {
+      time,
+      random,
+      backend: this.#backend,
+      shadow,
+      effects,
+      faults: { rate: store, slow: 0.02, active },
+      note,
+      before: (by) => this.#checks.before(by),
+      after: (by, answer) => this.#checks.after(by, answer),
+      wait: (work) => void this.#waiting.push(work.catch(() => {})),
+    }
+    this.#broker = new Broker({
+      time,
+      random,
+      shadow,
+      effects,
+      faults: { rate: broker, lossy: this.#faults.lossy, active },
+      fail,
+      note,
+      roll,
+    })
+    const fleet = 1 + below(random, 3)
+    for (let slot = 0; slot < fleet; slot++) this.#boot(slot)
+  }
+
+  async run(): Promise<WorldResult> {
+    const systemRandom = Math.random
+    const onRejection = (error: unknown) => this.#fail('unhandled', describe(error))
+    Math.random = this.#random
+    process.on('unhandledRejection', onRejection)
+    try {
+      this.#schedule()
+      const events = await this.#play()
+      for (const { time } of this.#processes) time.alive = false
+      await this.#verify()
+      return this.#result(events)
+    } finally {
+      Math.random = systemRandom
+      process.off('unhandledRejection', onRejection)
+      await this.#backend.close()
+    }
+  }
+
+  #schedule(): void {
+    const random = this.#random
+    const time = this.#time
+    const chaos = () => CHAOS_MS * random() * random()
+    const roots = !this.#options.solo && random() < 0.25 ? 2 : 1
+    for (let i = 0; i < roots; i++) {
+      if (i > 0) this.#programs.set(`w${i}`, randomProgram(below(random, 1e9), true))
+      const name = `w${i}`
+      time.after(i * 200 * random(), () => {
+        for (const one of this.#processes) one.register()
+        this.#start(name, `r${i}`)
+      })
+    }
+    for (let i = below(random, 10); i > 0; i--) {
+      time.after(chaos(), () => this.#signal(pick(random, TOKENS)))
+    }
+    for (let i = this.#faults.crashes; i > 0; i--) {
+      time.after(chaos(), () => this.#crash(this.#any()))
+    }
+    if (random() < 0.22) this.#scheduleCancel()
+    if (random() < 0.1) this.#scheduleCancel()
+    if (random() < 0.5) {
+      for (let i = 0; i < 4; i++) {
+        time.after(1000 + 0.8 * CHAOS_MS * random(), () => this.#reopenFailed())
+      }
+    }
+    if (random() < 0.3) {
+      for (let i = 0; i < 5; i++) time.after(chaos(), () => this.#any()?.register())
+    }
+    const signalAll = () => {
+      if (this.#isOver()) return
+      void this.#backend.waitedTokens().then((tokens) => tokens.forEach((t) => this.#signal(t)))
+      time.after(500, signalAll)
+    }
+    time.after(CHAOS_MS, signalAll)
+  }
+
+  async #play(): Promise<number> {
+    let events = 0
+    let endAt: number | undefined
+    while (this.#time.now < LIMIT_MS && events < 400_000 && this.#time.step()) {
+      events++
+      while (this.#waiting.length > 0) await Promise.all(this.#waiting.splice(0))
+      if (this.#sluggish === undefined) await this.#time.settled()
+      else for (let i = 0; i < this.#sluggish; i++) await macrotask()
+      if (events % 16 > 0) continue
+      if (!this.#isOver()) endAt = undefined
+      else if ((endAt ??= this.#time.now + 4000) < this.#time.now) break
+    }
+    return events
+  }
+
+  /* ---- processes ---- */
+
+  #boot(slot: number): void {
+    const random = this.#random
+    const time = new ProcessTime(this.#time, { skew: (random() - 0.5) * SKEW_MS, random })
+    const { effects } = this.#store
+    const options = {
+      id: `e${slot}.${this.#boots++}`,
+      time,
+      effects,
+      programs: this.#programs,
+      settings: { ...this.#settings, ...this.#ownSettings() },
+      report: (error: unknown, what: string) => this.#reported(error, what),
+    }
+    const created = new SimProcess(options, (self) => ({
+      store: faultyStore(this.#store, {
+        id: self.id,
+        time,
+        claimed: (run) => self.claimed(run),
+      }),
+      transport: this.#broker.connect(self.id, time),
+    }))
+    this.#processes[slot] = created
+    this.#note(() => `${created.id} boots`)
+    this.#beat(created)
+  }
+
+  /** Settings that all processes share, as one configuration would. */
+  #randomSettings(): Partial<WorkflowEngineDeps> {
+    const random = this.#random
+    return {
+      leaseMs: LEASE_MS,
+      reconcileMs: RECONCILE_MS,
+      compensationRetries: 1 + below(random, 3),
+      compensationTimeoutMs: 3000,
+      remoteRedispatchMs: this.#faults.lossy ? 1500 : undefined,
+      trackStepStart: random() < 0.7,
+    }
+  }
+
+  #ownSettings(): Partial<WorkflowEngineDeps> {
+    const random = this.#random
+    return {
+      continuations: random() < 0.6 ? { max: random() < 0.3 ? 1 : 100, idleMs: 60_000 } : false,
+      turnSlots: random() < 0.2 ? 1 : 100,
+    }
+  }
+
+  #beat(one: SimProcess): void {
+    const rare = this.#passive && this.#time.now < CHAOS_MS
+    one.time.after((rare ? 4500 : 150) + 100 * this.#random(), () => {
+      one.poll()
+      this.#beat(one)
+    })
+  }
+
+  #any(): SimProcess | undefined {
+    const alive = this.#processes.filter((one) => one.alive)
+    return alive[below(this.#random, alive.length)]
+  }
+
+  #crash(one: SimProcess | undefined): void {
+    if (!one?.alive) return
+    this.#note(() => `CRASH ${one.id}`)
+    this.#crashes++
+    one.crash()
+    const slot = this.#processes.indexOf(one)
+    this.#time.after(50 + 600 * this.#random(), () => this.#boot(slot))
+  }
+
+  /* ---- clients ---- */
+
+  #start(name: string, runId: string): void {
+    this.#backend.shadow.expect(runId)
+    for (let round = 1; round < 4; round++) this.#backend.shadow.expect(`${runId}~${round}`)
+    const attempt = () => {
+      if (this.#backend.shadow.run(runId)) return
+      void this.#any()
+        ?.engine.start(name, { round: 0 }, runId)
+        .catch(() => {})
+      this.#time.after(700, attempt)
+    }
+    attempt()
+  }
+
+  #signal(token: string): void {
+    const payload = `${token}/p${this.#sent.size}`
+    const one = this.#any()
+    if (!one) return
+    this.#sent.add(payload)
+    one.engine.signal(token, payload).then(
+      () => this.#accepted.add(payload),
+      () => {}
+    )
+  }
+
+  #scheduleCancel(): void {
+    const random = this.#random
+    const compensate = random() < 0.6
+    const dice = random()
+    this.#time.after(0.4 * CHAOS_MS * random(), () => {
+      const live = this.#backend.shadow
+        .runs()
+        .filter(({ status }) => LIVE_RUN_STATUSES.includes(status))
+      const run = live[Math.floor(dice * live.length)]
+      const one = this.#any()
+      if (!run || !one) return
+      this.#note(() => `cancel ${run.id}${compensate ? ', compensating' : ''} at ${one.id}`)
+      one.engine.cancel(run.id, { compensate }).catch(() => {})
+      if (this.#faults.crashes > 0 && random() < 0.4) {
+        this.#time.after(80 * random(), () => this.#crash(one))
+      }
+    })
+  }
+
+  #reopenFailed(): void {
+    for (const { id, status } of this.#backend.shadow.runs()) {
+      if (status !== 'failed' && status !== 'dead') continue
+      const one = this.#any()
+      this.#note(() => `requeue ${id} at ${one?.id}`)
+      const verb = this.#random() < 0.8 ? one?.engine.requeue(id) : one?.engine.resume(id)
+      verb?.catch(() => {})
+    }
+  }
+
+  /* ---- the end ---- */
+
+  #isOver(): boolean {
+    const runs = this.#backend.shadow.runs()
+    return runs.length > 0 && !runs.some(({ status }) => LIVE_RUN_STATUSES.includes(status))
+  }
+
+  async #verify(): Promise<void> {
+    const buffered: string[] = []
+    const { store } = this.#backend
+    for (const token of TOKENS) {
+      for (;;) {
+        const taken = await store.takeBufferedSignal(token)
+        if (!taken) break
+        buffered.push(String(taken.payload))
+      }
+    }
+    await verify({
+      shadow: this.#backend.shadow,
+      effects: this.#store.effects,
+      programs: this.#programs,
+      intents: this.#checks.intents,
+      reopened: this.#checks.reopened,
+      accepted: this.#accepted,
+      sent: this.#sent,
+      buffered,
+      fail: (kind, text) => this.#fail(kind, text),
+    })
+  }
+
+  #result(events: number): WorldResult {
+    const { shadow } = this.#backend
+    const runs = shadow.runs()
+    return {
+      seed: this.#options.seed,
+      program: this.#programs.get('w0')!,
+      failures: this.#failures,
+      stats: {
+        events,
+        crashes: this.#crashes,
+        tasks: this.#broker.tasks,
+        rows: runs.reduce((sum, { id }) => sum + shadow.rows(id).length, 0),
+        statuses: runs.map(({ status }) => status),
+      },
+    }
+  }
+
+  /** What an engine reports: failing stores and brokers are expected, its own defects are not. */
+  #reported(error: unknown, what: string): void {
+    this.#note(() => `${what} reports ${describe(error)}`)
+    const defect = error instanceof InvariantError || error instanceof TypeError
+    if (defect) this.#fail('defect', `${what}: ${describe(error)}`)
+  }
+
+  #fail(kind: string, text: string): void {
+    const at = `t=${this.#time.now.toFixed(1)} ${text}`
+    this.#note(() => `!!! ${kind}: ${text}`)
+    if (!this.#failures.has(kind)) this.#failures.set(kind, at)
+  }
+
+  #note(text: () => string): void {
+    this.#options.trace?.push(`${this.#time.now.toFixed(1).padStart(8)} ${text()}`)
+  }
+}
+
+const describe = (error: unknown): string =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error)
