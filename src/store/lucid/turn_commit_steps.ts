@@ -61,17 +61,13 @@ function meetsNowhere(step: CommitStep): boolean {
   const { rows = [], stamps = [], expiries = [] } = step
   const waits = distinctWaits(step)
   const positions = new Set<number>()
-  const open = new Set<number>()
-  for (const { row } of rows) {
-    if (positions.has(row.seq)) return false
-    positions.add(row.seq)
-    if (!isSettledStatus(row.status)) open.add(row.seq)
-  }
-  for (const { row } of [...waits, ...expiries]) {
-    // A row may say what its position waits for.
-    if (positions.has(row.seq) && !open.delete(row.seq)) return false
-    positions.add(row.seq)
-  }
+  const isNew = (seq: number) => positions.size < positions.add(seq).size
+  if (![...rows, ...expiries].every(({ row }) => isNew(row.seq))) return false
+  // A row may say what its position waits for.
+  const open = new Set(
+    rows.filter(({ row }) => !isSettledStatus(row.status)).map(({ row }) => row.seq)
+  )
+  if (!waits.every(({ row }) => isNew(row.seq) || open.delete(row.seq))) return false
   const tokens = [...waits, ...expiries].map(({ waiter }) => waiter.token)
   if (new Set(tokens).size < tokens.length) return false
   return !stamps.some(({ seq }) => positions.has(seq))

@@ -31,10 +31,10 @@ export function settlePatch({ settle, nowMs }: TurnCommit): Partial<WorkflowRun>
 }
 
 /** The row a buffered payload completes. */
-export const completedBy = ({ row }: SignalWait, payload: unknown): StepCheckpoint => ({
-  ...row,
-  output: payload,
-})
+export function completedBy({ row }: SignalWait, payload: unknown): StepCheckpoint {
+  const { output, ...rest } = row
+  return payload === undefined ? rest : { ...rest, output: payload }
+}
 
 export function rowsAt(sql: Sql, runId: string, seqs: Iterable<number>): Promise<StepCheckpoint[]> {
   return getCheckpoints(

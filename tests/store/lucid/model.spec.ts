@@ -1,0 +1,464 @@
+/*
+ * The Lucid store against the reference: the same random calls, one after the other, on both; every answer
+ * and now and then everything stored must be the same. A failure names its seed and its calls.
+ */
+import { test } from '@japa/runner'
+import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
+import { InMemoryStateStore } from '../../../src/store/memory/memory_store.ts'
+import { withoutBeat } from '../../../src/store/ports/checkpoint_rules.ts'
+import type { StepCheckpoint } from '../../../src/types/checkpoint.ts'
+import type { RunStatus, WorkflowRun } from '../../../src/types/run.ts'
+import { createDatabase, reachableDialects } from '../../helpers/databases.ts'
+
+type Both = Pick<LucidStateStore, keyof LucidStateStore & keyof InMemoryStateStore>
+type Call = { text: string; on: (store: Both) => Promise<unknown> }
+
+const CALLS = 500
+const SEEDS = [1, 2, 3]
+const T0 = 1_700_000_000_000
+const STATUSES: RunStatus[] = [
+  'pending',
+  'running',
+  'suspended',
+  'blocked',
+  'completed',
+  'failed',
+  'cancelled',
+  'dead',
+]
+
+for (const dialect of (await reachableDialects()).filter((name) => name !== 'mysql')) {
+  for (const seed of SEEDS) {
+    test(`${CALLS} random calls answer as the reference does (${dialect}, seed ${seed})`, async ({
+      assert,
+      cleanup,
+    }) => {
+      const database = await createDatabase(dialect)
+      cleanup(database.cleanup)
+      const lucid = new LucidStateStore(database.db)
+      const memory = new InMemoryStateStore()
+      await lucid.ensureSchema()
+      const dice = new Dice(seed)
+      const trace: string[] = []
+      for (let step = 0; step < CALLS; step++) {
+        const call = dice.call(T0 + step * 10)
+        trace.push(call.text)
+        const answer = await settled(call.on(lucid))
+        assert.deepEqual(answer, await settled(call.on(memory)), trace.slice(-12).join('\n'))
+        if (step % 25 === 24) {
+          assert.deepEqual(
+            await snapshot(lucid),
+            await snapshot(memory),
+            trace.slice(-25).join('\n')
+          )
+        }
+      }
+    }).timeout(60_000)
+  }
+}
+
+/** What a call came to, in an order of its own where the port promises none. */
+async function settled(answer: Promise<unknown>): Promise<unknown> {
+  try {
+    return inOrder(await answer)
+  } catch (error) {
+    return { threw: (error as { code?: string }).code ?? String(error) }
+  }
+}
+
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder)
+  const verdict = value as { stored?: StepCheckpoint[] } | null
+  if (!verdict || typeof verdict !== 'object' || !verdict.stored) return value
+  // The beats of a row that a payload completed are not read back.
+  const bySeq = new Map(verdict.stored.map((row) => [row.seq, withoutBeat(row)]))
+  return { ...verdict, stored: [...bySeq.values()].sort((a, b) => a.seq - b.seq) }
+}
+
+async function snapshot(store: Both): Promise<unknown> {
+  const waiters = await store.listSignalWaiters('')
+  return {
+    runs: await store.listRuns({}),
+    rows: await Promise.all(RUNS.map((id) => store.listCheckpoints(id))),
+    waiters: waiters.sort((a, b) => (a.token < b.token ? -1 : 1)),
+  }
+}
+
+const RUNS = ['a', 'b', 'c', 'd']
+
+class Dice {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed
+  }
+
+  call(nowMs: number): Call {
+    const names = Object.keys(CALLS_BY_NAME)
+    const [text, on] = CALLS_BY_NAME[this.one(names)](this, nowMs)
+    return { text, on }
+  }
+
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) | 0
+    let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+  }
+
+  below(n: number): number {
+    return Math.floor(this.next() * n)
+  }
+
+  one<T>(items: readonly T[]): T {
+    return items[this.below(items.length)]
+  }
+
+  maybe<T>(value: T, chance = 0.5): T | undefined {
+    return this.next() < chance ? value : undefined
+  }
+
+  some<T>(make: () => T, most = 3): T[] {
+    return Array.from({ length: this.below(most + 1) }, make)
+  }
+
+  run = () => this.one(RUNS)
+  seq = () => this.below(6)
+  token = () => `t${this.below(4)}`
+  owner = () => this.one(['me', 'you'])
+  turn = () => 1 + this.below(3)
+  namespace = () => this.one([undefined, undefined, 'default', 'other'])
+  payload = () => this.one<unknown>([undefined, null, 0, '', 'x', { deep: ['\u0000', '\ud800'] }])
+
+  row(runId: string, seq: number, nowMs: number): StepCheckpoint {
+    return {
+      runId,
+      seq,
+      name: `n${seq % 3}`,
+      kind: this.one(['local', 'remote', 'signal']),
+      stepId: `${runId}:${seq}`,
+      status: this.one(['pending', 'pending', 'running', 'completed', 'failed']),
+      ...present({
+        input: this.payload(),
+        output: this.payload(),
+        error: this.maybe({ message: 'no' }, 0.2),
+        wakeAt: this.maybe(nowMs + 50, 0.2),
+        order: this.maybe(this.below(9), 0.2),
+        parallelGroup: this.maybe('all:0', 0.2),
+        lastHeartbeatAt: this.maybe(new Date(nowMs - 1), 0.1),
+      }),
+      attempts: 1 + this.below(2),
+      enqueuedAt: new Date(nowMs),
+      startedAt: new Date(nowMs + 1),
+      finishedAt: new Date(nowMs + 2),
+    }
+  }
+
+  waiter(runId: string, seq: number, nowMs: number) {
+    return { token: this.token(), runId, seq, createdAt: new Date(nowMs) }
+  }
+
+  newRun(id: string, nowMs: number): WorkflowRun {
+    return {
+      id,
+      workflow: this.one(['w1', 'w2']),
+      workflowVersion: '1',
+      status: this.one(['pending', 'pending', 'suspended']),
+      input: this.payload(),
+      ...present({
+        namespace: this.namespace(),
+        wakeAt: this.maybe(nowMs + 30),
+        tags: this.maybe(['one', 'durable:singleton:admitted', 'singleton:k'], 0.4),
+        searchAttributes: this.maybe({ n: this.below(5), s: this.token(), b: this.next() < 0.5 }),
+      }),
+      createdAt: new Date(nowMs - this.below(20)),
+      updatedAt: new Date(nowMs),
+    }
+  }
+
+  patch(nowMs: number): Partial<WorkflowRun> {
+    const all: Partial<WorkflowRun> = {
+      status: this.one(STATUSES),
+      wakeAt: this.maybe(nowMs - 10 + this.below(60)),
+      wakeRequestedAt: this.maybe(nowMs),
+      waitSeqs: this.maybe({ from: 1, to: 3 }),
+      error: this.maybe({ message: 'boom' }),
+      output: this.payload(),
+      cancelRequestedAt: this.maybe(nowMs, 0.2),
+      lockedBy: this.maybe('me'),
+      lockedUntil: this.maybe(nowMs + 40),
+      awaited: this.maybe(true),
+      namespace: this.namespace(),
+      searchAttributes: this.maybe({ n: this.below(5) }),
+      updatedAt: new Date(nowMs),
+    }
+    return Object.fromEntries(Object.entries(all).filter(() => this.next() < 0.3))
+  }
+}
+
+const present = <T extends object>(fields: T): T =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T
+
+function without<T extends object>(object: T, key: keyof T): T {
+  const { [key]: dropped, ...rest } = object
+  return rest as T
+}
+
+const CALLS_BY_NAME: Record<string, (d: Dice, nowMs: number) => [string, Call['on']]> = {}
+
+/** Registers a call: arguments are drawn once, then given to both stores. */
+function call<Args>(
+  name: string,
+  draw: (d: Dice, nowMs: number) => Args,
+  on: (store: Both, args: Args) => Promise<unknown>
+) {
+  CALLS_BY_NAME[name] = (d, nowMs) => {
+    const args = draw(d, nowMs)
+    return [`${name} ${JSON.stringify(args)}`, (store) => on(store, args)]
+  }
+}
+
+for (const copy of ['', ' again']) {
+  call(
+    `createRun${copy}`,
+    (d, now) => d.newRun(d.run(), now),
+    (s, run) => s.createRun(run)
+  )
+  call(
+    `claimRun${copy}`,
+    (d, nowMs) => ({
+      runId: d.run(),
+      owner: d.owner(),
+      leaseUntilMs: nowMs + 60,
+      nowMs,
+      from: d.one<RunStatus[]>([['pending', 'suspended', 'blocked'], ['failed'], []]),
+      namespace: d.namespace(),
+    }),
+    (s, claim) => s.claimRun(claim)
+  )
+}
+call(
+  'updateRun',
+  (d, now) => [d.run(), d.patch(now)] as const,
+  (s, [id, patch]) => s.updateRun(id, patch)
+)
+call(
+  'updateRunIf',
+  (d, now) => [d.run(), d.some(() => d.one(STATUSES)), d.patch(now)] as const,
+  (s, [id, expected, patch]) => s.updateRunIf(id, expected, patch)
+)
+call(
+  'getRun',
+  (d) => d.run(),
+  (s, id) => s.getRun(id)
+)
+call(
+  'tryLockRun',
+  (d, now) => [d.run(), d.owner(), now + 50, now] as const,
+  (s, [id, owner, until, now]) => s.tryLockRun(id, owner, until, now)
+)
+call(
+  'renewRunLock',
+  (d, now) => [d.run(), d.owner(), now + 50] as const,
+  (s, [id, owner, until]) => s.renewRunLock(id, owner, until)
+)
+call(
+  'releaseRunLock',
+  (d) => [d.run(), d.maybe(d.owner(), 0.9)] as const,
+  (s, [id, owner]) => s.releaseRunLock(id, owner)
+)
+call(
+  'claimDueRuns',
+  (d, nowMs) => ({
+    kind: d.one(['pending', 'due'] as const),
+    owner: d.owner(),
+    leaseUntilMs: nowMs + 60,
+    nowMs,
+    namespace: d.namespace(),
+    limit: d.below(3),
+    exclude: d.maybe([d.run()], 0.3),
+  }),
+  (s, claim) => s.claimDueRuns(claim)
+)
+call(
+  'deleteRun',
+  (d) => d.maybe(d.run(), 0.3) ?? 'none',
+  (s, id) => s.deleteRun(id)
+)
+call(
+  'lists',
+  (d, now) => [d.namespace(), now, d.maybe(d.below(3))] as const,
+  async (s, [namespace, now, limit]) => [
+    await s.listIncompleteRuns(namespace),
+    await s.listPendingRuns(limit ?? 9, namespace),
+    await s.listDueTimers(now, namespace, limit),
+    await s.listOrphanedRuns(now, namespace, limit),
+  ]
+)
+call(
+  'listRuns',
+  (d, now) => ({
+    ...present({
+      workflow: d.maybe('w1', 0.3),
+      status: d.maybe(d.one(STATUSES), 0.2),
+      statuses: d.maybe(
+        d.some(() => d.one(STATUSES)),
+        0.2
+      ),
+      namespace: d.namespace(),
+      tag: d.maybe('one', 0.2),
+      attributes: d.maybe(
+        [
+          {
+            key: d.one(['n', 's', 'b']),
+            op: d.one(['eq', 'ne', 'gt', 'lte'] as const),
+            value: d.one<string | number | boolean>([2, 't1', true]),
+          },
+        ],
+        0.3
+      ),
+      wakeBefore: d.maybe(now, 0.2),
+      before: d.maybe({ createdAt: now - 100, id: 'b' }, 0.2),
+    }),
+    page: 1 + d.below(2),
+    size: d.below(4),
+  }),
+  async (s, query) => [await s.listRuns(query), await s.countRuns(query)]
+)
+call(
+  'saveCheckpoint',
+  (d, now) => d.row(d.run(), d.seq(), now),
+  (s, row) => s.saveCheckpoint(row)
+)
+call(
+  'saveCheckpointsIfPending',
+  (d, now) =>
+    d.some(
+      () => ({ ...d.row(d.run(), d.seq(), now), status: d.one(['completed', 'failed'] as const) }),
+      5
+    ),
+  async (s, rows) => [
+    await s.saveCheckpointsIfPending(rows),
+    rows[0] && (await s.saveCheckpointIfPending(rows[0])),
+  ]
+)
+call(
+  'settleCheckpointsIfPending',
+  (d, nowMs) =>
+    d.some(
+      () => ({
+        runId: d.run(),
+        seq: d.seq(),
+        status: d.one(['completed', 'failed'] as const),
+        finishedAt: new Date(nowMs),
+        ...present({
+          output: d.payload(),
+          error: d.maybe({ message: 'late' }, 0.3),
+          events: d.maybe([{ at: nowMs, level: 'info' as const, message: 'm' }], 0.2),
+          startedAt: d.maybe(new Date(nowMs - 5)),
+          wakeAt: d.maybe(null),
+        }),
+      }),
+      5
+    ),
+  (s, settlements) => s.settleCheckpointsIfPending(settlements)
+)
+call(
+  'recordStepHeartbeat',
+  (d, now) => [d.run(), d.seq(), new Date(now), d.payload()] as const,
+  (s, [id, seq, at, progress]) => s.recordStepHeartbeat(id, seq, at, progress)
+)
+call(
+  'checkpoint reads',
+  (d) => [d.run(), d.seq(), d.seq(), d.some(d.seq), d.one(['pending', 'failed'] as const)] as const,
+  async (s, [id, fromSeq, toSeq, seqs, status]) => [
+    await s.listCheckpointsForReplay(id),
+    await s.listCheckpointsAt(id, seqs, fromSeq),
+    await s.hasCheckpoints(id, { fromSeq, toSeq, statuses: [status] }),
+    await s.countCheckpoints(id, { fromSeq, statuses: [status, 'completed'] }),
+    await s.getLatestCheckpointByName(id, `n${toSeq % 3}`),
+    await s.listCheckpointsByNamePrefix(id, ['n1', 'n', 'x']),
+    await s.getCheckpoints([{ runId: id, seq: fromSeq }]),
+    await s.getCheckpointsForSettle([{ runId: id, seq: fromSeq }]),
+    await s.settleTargets([{ runId: id, seq: fromSeq }]),
+  ]
+)
+call(
+  'signals',
+  (d, now) => [d.waiter(d.run(), d.seq(), now), d.below(4)] as const,
+  async (s, [waiter, which]) => {
+    if (which === 0) return s.putSignalWaiter(waiter)
+    if (which === 1) return s.takeSignalWaiter(waiter.token)
+    if (which === 2) return s.removeSignalWaiter(waiter)
+    const waiters = await s.listSignalWaitersByRunIds([waiter.runId])
+    return [await s.hasSignalWaiter(waiter.token), waiters.map(({ token }) => token).sort()]
+  }
+)
+call(
+  'buffers',
+  (d) => [d.token(), d.payload(), d.next() < 0.6] as const,
+  (s, [token, payload, puts]) =>
+    puts ? s.bufferSignal(token, payload) : s.takeBufferedSignal(token)
+)
+call(
+  'deliverSignal',
+  (d, nowMs) => ({ token: d.token(), payload: d.payload(), nowMs, buffer: d.next() < 0.7 }),
+  (s, delivery) => s.deliverSignal(delivery)
+)
+call(
+  'pairSignal',
+  (d, now) => [d.token(), now] as const,
+  (s, [token, now]) => s.pairSignal(token, now)
+)
+call(
+  'events',
+  (d, now) => [d.one(['e1', 'e2', 'e3']), d.payload(), now - d.below(30), now - 40] as const,
+  async (s, [id, payload, publishedAt, before]) => [
+    await s.listBufferedEvents('news', 2),
+    await s.bufferEvent({ id, name: 'news', payload, publishedAt }),
+    await s.pruneBufferedEvents(before, 1),
+    await s.removeBufferedEvent(id === 'e1' ? 'e2' : 'none'),
+  ]
+)
+for (const copy of ['', ' again', ' once more']) {
+  call(
+    `commitTurn${copy}`,
+    (d, nowMs) => {
+      const runId = d.run()
+      const write = () => ({
+        row: d.row(runId, d.seq(), nowMs),
+        ...present({ retryOf: d.maybe(1 + d.below(2), 0.3) }),
+      })
+      const wait = () => {
+        const waiter = d.waiter(runId, d.seq(), nowMs)
+        const row = d.row(runId, waiter.seq, nowMs)
+        return { waiter, row: { ...row, status: 'completed' as const, output: undefined } }
+      }
+      const expiry = () => {
+        const { waiter, row } = wait()
+        return { waiter, row: { ...row, status: 'failed' as const } }
+      }
+      return {
+        runId,
+        owner: d.owner(),
+        turn: d.turn(),
+        nowMs,
+        rows: d.some(write),
+        waits: d.some(wait, 2),
+        expiries: d.some(expiry, 1),
+        stamps: d.some(() => ({ seq: d.seq(), order: d.below(9) }), 2),
+        runs: d.some(() => d.newRun(d.run(), nowMs), 1),
+        settle: d.maybe(
+          {
+            status: d.one(STATUSES),
+            // A settle never carries a wake request.
+            patch: without(d.patch(nowMs), 'wakeRequestedAt'),
+            looks: d.some(wait, 2),
+          },
+          0.3
+        ),
+      }
+    },
+    (s, commit) => s.commitTurn(commit)
+  )
+}
