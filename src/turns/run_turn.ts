@@ -160,8 +160,10 @@ export class RunTurn {
   ): Promise<Turn> {
     const needs = this.#needs
     void kept?.replay?.unwind()
-    const first = claimed.previousTurns === undefined
-    const rows = first ? [] : await needs.store.listCheckpointsForReplay(run.id)
+    // A turn that replays to undo has written rows of its own by now.
+    const untouched = claimed.previousTurns === undefined && run.cancelRequestedAt === undefined
+    const countsTurns = needs.store.capabilities.claimRun
+    const rows = untouched && countsTurns ? [] : await needs.store.listCheckpointsForReplay(run.id)
     return new Turn({ run, needs, hold, history: new History(rows.filter((row) => row.seq >= 0)) })
   }
 
