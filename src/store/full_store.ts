@@ -11,6 +11,7 @@ import type { CompleteRoles } from './fallbacks/complete_roles.ts'
 import { fanRows } from './fallbacks/fan_rows.ts'
 import { housekeeping } from './fallbacks/housekeeping.ts'
 import { pendingSettles } from './fallbacks/pending_settles.ts'
+import { listFiltered, usesLaterFilters } from './fallbacks/run_filters.ts'
 import { replayReads } from './fallbacks/replay_reads.ts'
 import { runClaims } from './fallbacks/run_claims.ts'
 import { singletonClaims } from './fallbacks/singleton_claims.ts'
@@ -21,6 +22,7 @@ import {
   type OptionalMember,
   type RequiredMember,
 } from './ports/members.ts'
+import type { RunQuery } from '../types/query.ts'
 import type { OptionalRoles, RequiredRoles, StateStore } from './state_store.ts'
 
 /** What a store does itself, where the fallback is not the same thing made slower. */
@@ -79,6 +81,7 @@ export function fullStore(store: StateStore): FullStore {
     if (name === 'withScope') full.withScope = scoping(store, roles, missing)
     else full[name] = missing.has(name) ? fallbacks[name] : forward(store, name)
   }
+  if (missing.has('commitTurn')) Object.assign(full, laterFilters({ ...roles }, fallbacks))
   completed.add(roles)
   return roles
 }
@@ -135,6 +138,20 @@ function fallbacksFor(store: CompleteRoles, base: StateStore): Fallbacks {
     deliverSignal: (delivery) => deliverSignal(store, delivery),
     pairSignal: (token, nowMs) => pairSignal(store, token, nowMs),
     settleTargets: (keys) => settleTargets(store, keys),
+  }
+}
+
+/** The run reads with the filters that an older store would ignore. */
+function laterFilters(
+  own: CompleteRoles,
+  fallbacks: Fallbacks
+): Pick<CompleteRoles, 'listRuns' | 'countRuns' | 'runFacets' | 'runValueFacets'> {
+  const pick = (query: RunQuery) => (usesLaterFilters(query) ? fallbacks : own)
+  return {
+    listRuns: (query) => (usesLaterFilters(query) ? listFiltered(own, query) : own.listRuns(query)),
+    countRuns: (query) => pick(query).countRuns(query),
+    runFacets: (query) => pick(query).runFacets(query),
+    runValueFacets: (axis, query, options) => pick(query).runValueFacets(axis, query, options),
   }
 }
 
