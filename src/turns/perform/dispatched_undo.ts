@@ -35,6 +35,8 @@ export async function dispatchUndo(
   const retryOf = attempt > 1 ? attempt - 1 : undefined
   turn.journal.append({ row: { row: pending, retryOf } }, { urgent: true })
   await turn.drain()
+  // The earlier attempt was answered after all: that answer stands.
+  if (turn.history.at(row.seq)?.status === 'completed') return
   const { timeoutMs } = undo.policy as StepConfig
   const patience = timeoutMs ?? settings.compensationTimeoutMs
   let stop = () => {}
@@ -65,6 +67,16 @@ export async function dispatchUndo(
   }
 }
 
+/** The undo's row; a look that fails is no failure of the undo. */
+async function look(turn: Turn, seq: number): Promise<StepCheckpoint | null> {
+  try {
+    return await turn.needs.store.getCheckpoint(turn.run.id, seq)
+  } catch (error) {
+    turn.needs.report(error, `a look at undo ${seq} of run ${turn.run.id}`)
+    return null
+  }
+}
+
 /** The result, from memory or from the row; undefined when `until` (epoch ms) passed. */
 async function awaitResult(
   turn: Turn,
@@ -81,7 +93,8 @@ async function awaitResult(
     cancel()
     turn.check()
     if (result) return result
-    const row = await turn.needs.store.getCheckpoint(turn.run.id, pending.seq)
+    const row = await look(turn, pending.seq)
+    turn.check()
     if (row && row.stepId === pending.stepId && isSettledStatus(row.status)) {
       return { status: row.status, error: row.error }
     }
