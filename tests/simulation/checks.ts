@@ -23,8 +23,8 @@ export class Checks implements Watcher {
   readonly #options: ChecksOptions
   /** Runs that were asked to undo what they did. */
   readonly intents = new Set<string>()
-  /** Runs that were re-opened at least once. */
-  readonly reopened = new Set<string>()
+  /** Runs whose failures were taken back, but which were not opened again. */
+  readonly halfReopened = new Set<string>()
   /** Rows settled from outside that no turn has read yet. */
   readonly #news = new Map<string, Map<number, number>>()
   readonly #stampedAt = new Map<string, number>()
@@ -93,7 +93,7 @@ export class Checks implements Watcher {
       if (same(before.output, after.output) && same(before.error, after.error)) return
       this.#fail('terminal', `${after.id} ended as ${before.status} and changed`)
     } else if (reopened && by.name === 'updateRunIf' && after.status === 'pending') {
-      this.reopened.add(after.id)
+      this.halfReopened.delete(after.id)
       this.#news.delete(after.id)
     } else {
       this.#fail('terminal', `${after.id}: ${before.status} → ${after.status} by ${by.name}`)
@@ -104,7 +104,12 @@ export class Checks implements Watcher {
   #settled(before: StepCheckpoint, after: StepCheckpoint, by: Operation): void {
     const where = `${after.runId}#${after.seq}`
     if (same(outcome(before), outcome(after))) return
-    if (by.name === 'saveCheckpoint' && (before.status === 'failed' || after.seq < 0)) return
+    if (by.name === 'saveCheckpoint' && (before.status === 'failed' || after.seq < 0)) {
+      this.halfReopened.add(after.runId)
+      return
+    }
+    // A transaction that a retry runs again: its failure was taken back.
+    if (by.name === 'commit' && before.status === 'failed' && before.attempts === 0) return
     if (by.name === 'commitTurn' && before.status === 'failed') {
       const write = (by.args[0] as TurnCommit).rows?.find(({ row }) => row.seq === after.seq)
       if (write?.retryOf === before.attempts) return

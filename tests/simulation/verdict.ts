@@ -15,7 +15,8 @@ export interface FinishedWorld {
   effects: Effects
   programs: ReadonlyMap<string, Program>
   intents: ReadonlySet<string>
-  reopened: ReadonlySet<string>
+  /** Runs whose failures were taken back, but which were not opened again. */
+  halfReopened: ReadonlySet<string>
   /** Payloads whose signal was accepted, and all that were ever sent. */
   accepted: ReadonlySet<string>
   sent: ReadonlySet<string>
@@ -35,6 +36,7 @@ export async function verify(world: FinishedWorld): Promise<void> {
       continue
     }
     verifyEffects(world, run, rows)
+    if (world.halfReopened.has(run.id)) continue
     verifyUndos(world, run, rows)
     if (run.error?.code === 'non_determinism') world.fail('nondeterminism', run.error.message)
     else if (run.status === 'completed' || run.status === 'failed') await verifyEnd(world, run, rows)
@@ -80,13 +82,15 @@ function verifyEffects(
 
 /** The undo list: reverse order, each once, and complete for a run that had to undo. */
 function verifyUndos(world: FinishedWorld, run: WorkflowRun, rows: StepCheckpoint[]): void {
-  const { effects, fail, intents, reopened } = world
+  const { effects, fail, intents } = world
   const list = rows.filter(({ seq, attempts }) => seq < 0 && attempts > 0)
   list.sort((a, b) => b.seq - a.seq)
   const targets = list.map(({ input }) => (input as { undoes: number }).undoes)
   if (targets.some((seq, i) => i > 0 && targets[i - 1] <= seq)) {
     fail('undoorder', `${run.id}: ${targets}`)
   }
+  const undoing = run.status === 'failed' || (run.status === 'cancelled' && intents.has(run.id))
+  if (!undoing || run.error?.code === 'non_determinism') return
   const ends = list.map(({ finishedAt }) => finishedAt.getTime())
   if (ends.some((at, i) => i > 0 && ends[i - 1] > at + SKEW_MS)) {
     fail('undoorder', `${run.id} undid out of turn`)
@@ -94,26 +98,24 @@ function verifyUndos(world: FinishedWorld, run: WorkflowRun, rows: StepCheckpoin
   for (const { seq, status } of list) {
     if (status === 'pending' || status === 'running') fail('notundone', `${run.id}#${seq}: ${status}`)
   }
-  const undoing = run.status === 'failed' || (run.status === 'cancelled' && intents.has(run.id))
-  if (!undoing || run.error?.code === 'non_determinism') return
+  const begun = list[0]?.enqueuedAt ?? run.updatedAt
   for (const leaf of leavesOf(programOf(world, run).root)) {
     if (!('undo' in leaf) || !leaf.undo) continue
     const row = rows.find(({ name, seq }) => seq >= 0 && name === nameOf(leaf))
     const undo = list.find(({ name }) => name === `compensate:${nameOf(leaf)}`)
-    // A result that came after the run was over is nobody's to undo.
-    const late = row && row.finishedAt > run.updatedAt
-    if (row?.status === 'completed' && !undo && !late && mustUndo(row, run)) {
+    if (row?.status === 'completed' && !undo && mustUndo(row, begun)) {
       fail('notundone', `${run.id}#${row.seq} ${row.name} (${run.status})`)
     }
     const done = effects.undoings(run.id, nameOf(leaf))
     if (undo?.status === 'completed' && done === 0) fail('notundone', `${run.id} ${undo.name}`)
-    void reopened
   }
 }
 
 /** A dispatched step may complete while the unwind is under way: then it is not on the list. */
-const mustUndo = (row: StepCheckpoint, _run: WorkflowRun): boolean => row.kind === 'local'
+const mustUndo = (row: StepCheckpoint, begun: Date): boolean =>
+  row.kind === 'local' || row.finishedAt.getTime() + SLOW_MS < begun.getTime()
 
+const SLOW_MS = 1000
 const SKEW_MS = 250
 
 function programOf({ programs }: FinishedWorld, run: WorkflowRun): Program {

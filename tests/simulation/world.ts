@@ -336,7 +336,7 @@ class World {
       effects: this.#store.effects,
       programs: this.#programs,
       intents: this.#checks.intents,
-      reopened: this.#checks.reopened,
+      halfReopened: this.#checks.halfReopened,
       accepted: this.#accepted,
       sent: this.#sent,
       buffered,
