@@ -73,7 +73,7 @@ function reviewLost(command: CallCommand, row: StepCheckpoint, turn: Turn): void
       error: { message, code: 'remote_step_lost', retryable: false },
       finishedAt: new Date(turn.now()),
     },
-    { urgent: true }
+    { urgent: true, inFlight: true }
   )
 }
 
@@ -141,7 +141,8 @@ function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
           finishedAt: new Date(turn.now()),
           wakeAt: undefined,
         },
-        { urgent: true }
+        // A broker that did not answer may have the task, and its result may be first.
+        { urgent: true, inFlight: true }
       )
     } finally {
       turn.release(seq)
