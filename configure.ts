@@ -1,6 +1,107 @@
 /*
- * `node ace configure @adonis-agora/durable`.
+ * `node ace configure @adonis-agora/durable`: registers the provider and the commands, publishes the
+ * config and a migration, adds the import aliases. Running it again changes nothing.
  */
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import type Configure from '@adonisjs/core/commands/configure'
+import { systemClock } from './src/foundation/clock.ts'
+import { stubsRoot } from './stubs/main.ts'
 
-export async function configure(_command: Configure): Promise<void> {}
+const PACKAGE = '@adonis-agora/durable'
+const LUCID = '@adonisjs/lucid'
+const MIGRATION = 'create_durable_tables'
+const ALIASES = {
+  '#workflows/*': './app/workflows/*.js',
+  '#steps/*': './app/steps/*.js',
+}
+
+interface Manifest {
+  imports?: Record<string, unknown>
+  dependencies?: Record<string, string>
+  devDependencies?: Record<string, string>
+}
+
+/** The hook that AdonisJS calls. */
+export async function configure(command: Configure): Promise<void> {
+  const codemods = await command.createCodemods()
+  await codemods.updateRcFile((rcFile) => {
+    rcFile.addProvider(`${PACKAGE}/durable_provider`).addCommand(`${PACKAGE}/commands`)
+  })
+  const manifest = await readManifest(command)
+  const usesLucid = dependsOn(manifest?.contents, LUCID)
+  await codemods.makeUsingStub(stubsRoot, 'config/durable.stub', { usesLucid })
+  // A migration does not compile without Lucid; where nothing is known, the application decides.
+  const publishesMigration = usesLucid || !manifest
+  if (publishesMigration) await publishMigration(command, codemods)
+  await addAliases(command, manifest)
+  printNextSteps(command, publishesMigration)
+}
+
+interface ManifestFile {
+  path: string
+  text: string
+  contents: Manifest
+}
+
+/** package.json of the application; undefined when there is none that can be read. */
+async function readManifest({ app }: Configure): Promise<ManifestFile | undefined> {
+  const path = app.makePath('package.json')
+  try {
+    const text = await readFile(path, 'utf8')
+    return { path, text, contents: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}
+
+const dependsOn = (manifest: Manifest | undefined, name: string): boolean =>
+  name in { ...manifest?.dependencies, ...manifest?.devDependencies }
+
+async function publishMigration(
+  command: Configure,
+  codemods: Awaited<ReturnType<Configure['createCodemods']>>
+): Promise<void> {
+  const published = await readdir(command.app.migrationsPath()).catch(() => [])
+  const known = published.find((file) => file.replace(/\.[jt]s$/, '').endsWith(`_${MIGRATION}`))
+  if (known) {
+    command.logger.action(`create migration ${MIGRATION}`).skipped(`${known} exists`)
+    return
+  }
+  await codemods.makeUsingStub(stubsRoot, `database/migrations/${MIGRATION}.stub`, {
+    migration: { fileName: `${systemClock()}_${MIGRATION}.ts` },
+  })
+}
+
+/** Adds what is missing and never touches what is there. */
+async function addAliases(command: Configure, manifest: ManifestFile | undefined): Promise<void> {
+  const action = command.logger.action('add import aliases to package.json')
+  const existing = manifest?.contents.imports ?? {}
+  const missing = Object.entries(ALIASES).filter(([alias]) => !(alias in existing))
+  if (missing.length === 0) return action.skipped('they are there')
+  try {
+    if (!manifest) throw new Error('package.json cannot be read')
+    const { path, text, contents } = manifest
+    const imports = { ...existing, ...Object.fromEntries(missing) }
+    const indent = /^[ \t]+/m.exec(text)?.[0] ?? '  '
+    await writeFile(path, `${JSON.stringify({ ...contents, imports }, null, indent)}\n`)
+    action.succeeded()
+  } catch (error) {
+    action.failed(error as Error)
+    command.logger.info('add to "imports" in package.json:')
+    for (const [alias, target] of missing) command.logger.log(`  "${alias}": "${target}"`)
+  }
+}
+
+function printNextSteps(command: Configure, migration: boolean): void {
+  const steps = [
+    'choose a store and a transport in config/durable.ts',
+    migration
+      ? 'run node ace migration:run, or leave the tables to the first boot'
+      : `to keep runs in a database, configure ${LUCID} first, then run this command again`,
+    'create a workflow with node ace make:workflow',
+    'execute runs with node ace durable:work, or set worker.embedded in config/durable.ts',
+  ]
+  const box = command.ui.instructions().heading('Durable workflows: next steps')
+  for (const step of steps) box.add(step)
+  box.render()
+}

@@ -148,7 +148,7 @@ export const ROOMS: Room[] = [
 
   root('providers', ['providers/**']),
   root('services', ['services/**']),
-  root('commands', ['commands/**']),
+  { ...root('commands', ['commands/**']), also: ['stubs'] },
   root('stubs', ['stubs/**']),
   { ...root('configure', ['configure.ts']), also: ['stubs'] },
   { ...root('index', ['index.ts']), also: ['configure', 'stubs'] },

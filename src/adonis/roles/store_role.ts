@@ -14,10 +14,13 @@ import { checkConfig } from '../config_checks.ts'
 import type { DurableConfig } from '../define_config.ts'
 import { LoopHost } from '../loop_host.ts'
 
-/** How `durable:work` runs the loop; what is absent comes from the config. */
-export interface WorkOptions {
-  intervalMs?: number
-  drainTimeoutMs?: number
+export interface LoopSettings {
+  intervalMs: number
+  drainTimeoutMs: number
+}
+
+/** How `durable:work` runs the loop. */
+export interface WorkOptions extends LoopSettings {
   stopSignal: Promise<unknown>
   logger: WorkerLogger
 }
@@ -48,6 +51,15 @@ export class StoreRole {
     return members[0].transport
   }
 
+  /** How the loop runs unless it is told otherwise, and the budget of a shutdown; in ms. */
+  get loopSettings(): LoopSettings {
+    const { worker = {}, drainTimeoutMs = DRAIN_MS } = this.#config
+    return {
+      intervalMs: worker.intervalMs ?? INTERVAL_MS,
+      drainTimeoutMs: worker.drainTimeoutMs ?? drainTimeoutMs,
+    }
+  }
+
   /** Registers the application's workflows and serves its steps. */
   async discover(): Promise<void> {
     const { engine, members } = await this.#build()
@@ -68,19 +80,13 @@ export class StoreRole {
     if (!this.#config.worker?.embedded || !serves || this.#shutdown) return
     const { engine } = await this.#build()
     const logger = await this.#app.container.make('logger')
-    void this.#loop.runEmbedded(engine, { ...this.#loopSettings(), logger })
+    void this.#loop.runEmbedded(engine, { ...this.loopSettings, logger })
   }
 
   /** Runs the loop until it is stopped, whatever `drive` says; answers its ticks. */
-  async work({ stopSignal, logger, ...given }: WorkOptions): Promise<number> {
+  async work(options: WorkOptions): Promise<number> {
     const { engine } = await this.#build()
-    const { intervalMs, drainTimeoutMs } = this.#loopSettings()
-    return this.#loop.run(engine, {
-      intervalMs: given.intervalMs ?? intervalMs,
-      drainTimeoutMs: given.drainTimeoutMs ?? drainTimeoutMs,
-      stopSignal,
-      logger,
-    })
+    return this.#loop.run(engine, options)
   }
 
   /**
@@ -106,18 +112,10 @@ export class StoreRole {
     }
     await stage(() => engine.beginDrain())
     await stage(() => this.#loop.stop())
-    if (!this.#loop.hasDrained) await stage(() => engine.drain(this.#loopSettings().drainTimeoutMs))
+    if (!this.#loop.hasDrained) await stage(() => engine.drain(this.loopSettings.drainTimeoutMs))
     for (const { transport } of members) await stage(() => transport.close?.())
     await stage(() => store.close?.())
     if (errors.length > 0) throw errors[0]
-  }
-
-  #loopSettings(): { intervalMs: number; drainTimeoutMs: number } {
-    const { worker = {}, drainTimeoutMs = DRAIN_MS } = this.#config
-    return {
-      intervalMs: worker.intervalMs ?? INTERVAL_MS,
-      drainTimeoutMs: worker.drainTimeoutMs ?? drainTimeoutMs,
-    }
   }
 
   #build(): Promise<Built> {
