@@ -60,7 +60,10 @@ export class Recovery {
       const run = await store.getRun(runId)
       if (run?.status !== 'running') return undefined
       const rows = await store.queryCheckpoints(runId, { statuses: ['pending'] })
-      const inFlight = rows.filter((row) => row.kind === 'remote' && row.error === undefined)
+      // Undos are awaited by a turn, which sends them again itself.
+      const inFlight = rows.filter(
+        (row) => row.kind === 'remote' && row.seq >= 0 && row.error === undefined
+      )
       const verdict =
         inFlight.length > 0
           ? await this.#park(run, inFlight, owner)
