@@ -9,6 +9,9 @@ const lacks = (member: string): boolean => !(member in LucidStateStore.prototype
 
 export const CASES_OF_LATER_SLICES: Record<string, string> = Object.fromEntries(
   STATE_STORE_CASES.filter(({ kit, requires }) => kit && requires?.some(lacks)).map(
-    ({ name, requires }) => [name, `the Lucid store has no ${requires!.filter(lacks).join(', ')} yet`]
+    ({ name, requires }) => [
+      name,
+      `the Lucid store has no ${requires!.filter(lacks).join(', ')} yet`,
+    ]
   )
 )

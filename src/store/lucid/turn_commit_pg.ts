@@ -129,7 +129,7 @@ class CommitStatement {
   }
 
   #lock(): string {
-    const { runId, owner, turn, settle, yieldsToCancel } = this.#step
+    const { runId, owner, turn, yieldsToCancel } = this.#step
     const run = this.#add(runId.toWellFormed())
     const held = [
       `locked_by = ${this.#add(owner.toWellFormed())}`,
@@ -140,7 +140,7 @@ class CommitStatement {
     this.#ctes.push(`run AS (
       SELECT id, status, wake_requested_at, cancel_requested_at, awaited, ctid AS place,
         coalesce(${held.join(' AND ')}, false) AS held
-      FROM ${T.runs} WHERE id = ${run} FOR ${settle ? 'NO KEY UPDATE' : 'SHARE'})`)
+      FROM ${T.runs} WHERE id = ${run} FOR NO KEY UPDATE)`)
     return run
   }
 
