@@ -49,17 +49,17 @@ export const PHASES: readonly Phase[] = [
   {
     name: 'runPending',
     counts: 'pending',
-    run: (engine, now) => countOf(engine.runPending(now)),
+    run: async (engine, now) => countOf(engine.runPending(now)),
   },
   {
     name: 'recoverIncomplete',
     counts: 'recovered',
-    run: (engine, now) => countOf(engine.recoverIncomplete(now)),
+    run: async (engine, now) => countOf(engine.recoverIncomplete(now)),
   },
   {
     name: 'resumeDueTimers',
     counts: 'timers',
-    run: (engine, now) => countOf(engine.resumeDueTimers(now)),
+    run: async (engine, now) => countOf(engine.resumeDueTimers(now)),
   },
 ]
 

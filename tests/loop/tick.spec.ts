@@ -1,0 +1,74 @@
+import { test } from '@japa/runner'
+import { runTick, type TickEngine } from '../../src/loop/tick.ts'
+import type { RunResult } from '../../src/types/run.ts'
+
+const runs = (count: number): RunResult[] =>
+  Array.from({ length: count }, (_, index) => ({ runId: `r${index}`, status: 'completed' }))
+
+test.group('Tick', () => {
+  test('runs every phase in order, each after the one before, and counts what it moved', async ({
+    assert,
+  }) => {
+    const calls: string[] = []
+    const phase = (name: string, moved: number) => async () => {
+      calls.push(`${name} begins`)
+      await new Promise((resolve) => setImmediate(resolve))
+      calls.push(`${name} ends`)
+      return runs(moved)
+    }
+    const result = await runTick({
+      runPending: phase('pending', 3),
+      recoverIncomplete: phase('recovery', 2),
+      resumeDueTimers: phase('timers', 1),
+    })
+    assert.deepEqual(calls, [
+      'pending begins',
+      'pending ends',
+      'recovery begins',
+      'recovery ends',
+      'timers begins',
+      'timers ends',
+    ])
+    assert.deepEqual(result, {
+      pending: 3,
+      recovered: 2,
+      timers: 1,
+      scheduled: 0,
+      evicted: 0,
+      errors: [],
+    })
+  })
+
+  test('a phase that fails is reported under its name, and the others run', async ({ assert }) => {
+    const down = new Error('database is down')
+    const result = await runTick({
+      runPending: async () => {
+        throw down
+      },
+      recoverIncomplete: () => {
+        throw down
+      },
+      resumeDueTimers: async () => runs(2),
+    })
+    assert.deepEqual(result.errors, [
+      { phase: 'runPending', error: down },
+      { phase: 'recoverIncomplete', error: down },
+    ])
+    assert.equal(result.timers, 2)
+    assert.equal(result.pending, 0)
+  })
+
+  test('the time of the tick reaches every phase; without one the engine asks its clock', async ({
+    assert,
+  }) => {
+    const times: (number | undefined)[] = []
+    const read = async (now?: number) => {
+      times.push(now)
+      return []
+    }
+    const engine: TickEngine = { runPending: read, recoverIncomplete: read, resumeDueTimers: read }
+    await runTick(engine, { now: 5 })
+    await runTick(engine)
+    assert.deepEqual(times, [5, 5, 5, undefined, undefined, undefined])
+  })
+})
