@@ -68,6 +68,7 @@ export class Broker {
     const task = structuredClone(given)
     if (!sender.time.alive) return new Promise(() => {})
     this.#checkWritten(task)
+    if (stepInput(task)?.id === undefined) this.#world.fail('misaddressed', JSON.stringify(task))
     if (!faults) {
       this.#accept(task)
       return Promise.resolve()
@@ -173,7 +174,7 @@ export class Broker {
 /** A task's own input, or the input of what it undoes. */
 function stepInput(task: RemoteTask): StepInput {
   const input = task.input as StepInput | { input: StepInput }
-  return 'input' in input ? input.input : input
+  return task.name === 'undo' && 'input' in input ? input.input : (input as StepInput)
 }
 
 /** Some failures forbid another attempt. */

@@ -9,6 +9,8 @@ import type { VirtualTime } from './virtual_time.ts'
 
 /** How long news may lie before somebody takes the run, in ms. */
 const PATIENCE_MS = 3000
+/** Longer than any read takes. */
+const SLOW_MS = 1000
 
 export interface ChecksOptions {
   shadow: Shadow
@@ -25,9 +27,13 @@ export class Checks implements Watcher {
   readonly intents = new Set<string>()
   /** Runs whose failures were taken back, but which were not opened again. */
   readonly halfReopened = new Set<string>()
+  /** When the undo list of a run was recorded, and when rows were settled. */
+  readonly #unwoundAt = new Map<string, number>()
+  readonly #settledAt = new Map<string, number>()
   /** Rows settled from outside that no turn has read yet. */
   readonly #news = new Map<string, Map<number, number>>()
   readonly #stampedAt = new Map<string, number>()
+  readonly #endedAt = new Map<string, number>()
   #held?: WorkflowRun
 
   constructor(options: ChecksOptions) {
@@ -43,6 +49,13 @@ export class Checks implements Watcher {
       const [row] = args as [StepCheckpoint | undefined]
       if (row) this.#held = this.#options.shadow.run(row.runId)
     }
+  }
+
+  /** Whether a row was settled well before the last unwind of its run began, or the run ended. */
+  wasSettledBeforeUnwind({ runId, seq }: StepCheckpoint): boolean {
+    const settledAt = this.#settledAt.get(`${runId}#${seq}`) ?? 0
+    const begun = this.#unwoundAt.get(runId) ?? this.#endedAt.get(runId) ?? 0
+    return settledAt + SLOW_MS < begun
   }
 
   /** After it. */
@@ -61,6 +74,7 @@ export class Checks implements Watcher {
       note(() => `  run ${id} ${before?.status ?? '–'} → ${describe(after)} by ${by.process}`)
     }
     if (before && isTerminalStatus(before.status)) this.#terminal(before, after, by)
+    if (isTerminalStatus(status) && before?.status !== status) this.#endedAt.set(id, time.now)
     if (status === 'suspended' && after.wakeAt === undefined && !after.wakeRequestedAt) {
       this.#fail('nowake', `${id} is parked without a wake`)
     }
@@ -79,6 +93,10 @@ export class Checks implements Watcher {
       this.#fail('position', `${where}: ${before.name} is overwritten by ${after.name}`)
     }
     if (before && isSettledStatus(before.status)) this.#settled(before, after, by)
+    else if (isSettledStatus(after.status)) this.#settledAt.set(where, time.now)
+    if (after.seq === -1 && after.attempts > 0 && !before?.attempts) {
+      this.#unwoundAt.set(after.runId, time.now)
+    }
     this.#ordered(before, after, by)
     if (OUTSIDE.has(by.name) && isSettledStatus(after.status)) {
       const news = this.#news.get(after.runId) ?? new Map<number, number>()
@@ -94,6 +112,7 @@ export class Checks implements Watcher {
       this.#fail('terminal', `${after.id} ended as ${before.status} and changed`)
     } else if (reopened && by.name === 'updateRunIf' && after.status === 'pending') {
       this.halfReopened.delete(after.id)
+      this.#unwoundAt.delete(after.id)
       this.#news.delete(after.id)
     } else {
       this.#fail('terminal', `${after.id}: ${before.status} → ${after.status} by ${by.name}`)

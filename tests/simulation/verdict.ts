@@ -17,6 +17,7 @@ export interface FinishedWorld {
   intents: ReadonlySet<string>
   /** Runs whose failures were taken back, but which were not opened again. */
   halfReopened: ReadonlySet<string>
+  settledBeforeUnwind(row: StepCheckpoint): boolean
   /** Payloads whose signal was accepted, and all that were ever sent. */
   accepted: ReadonlySet<string>
   sent: ReadonlySet<string>
@@ -82,7 +83,9 @@ function verifyEffects(
 
 /** The undo list: reverse order, each once, and complete for a run that had to undo. */
 function verifyUndos(world: FinishedWorld, run: WorkflowRun, rows: StepCheckpoint[]): void {
-  const { effects, fail, intents } = world
+  const { effects, fail, intents, settledBeforeUnwind } = world
+  // A dispatched step may complete while the unwind is under way: then it is not on the list.
+  const mustUndo = (row: StepCheckpoint) => row.kind === 'local' || settledBeforeUnwind(row)
   const list = rows.filter(({ seq, attempts }) => seq < 0 && attempts > 0)
   list.sort((a, b) => b.seq - a.seq)
   const targets = list.map(({ input }) => (input as { undoes: number }).undoes)
@@ -98,12 +101,11 @@ function verifyUndos(world: FinishedWorld, run: WorkflowRun, rows: StepCheckpoin
   for (const { seq, status } of list) {
     if (status === 'pending' || status === 'running') fail('notundone', `${run.id}#${seq}: ${status}`)
   }
-  const begun = list[0]?.enqueuedAt ?? run.updatedAt
   for (const leaf of leavesOf(programOf(world, run).root)) {
     if (!('undo' in leaf) || !leaf.undo) continue
     const row = rows.find(({ name, seq }) => seq >= 0 && name === nameOf(leaf))
     const undo = list.find(({ name }) => name === `compensate:${nameOf(leaf)}`)
-    if (row?.status === 'completed' && !undo && mustUndo(row, begun)) {
+    if (row?.status === 'completed' && !undo && mustUndo(row)) {
       fail('notundone', `${run.id}#${row.seq} ${row.name} (${run.status})`)
     }
     const done = effects.undoings(run.id, nameOf(leaf))
@@ -111,11 +113,6 @@ function verifyUndos(world: FinishedWorld, run: WorkflowRun, rows: StepCheckpoin
   }
 }
 
-/** A dispatched step may complete while the unwind is under way: then it is not on the list. */
-const mustUndo = (row: StepCheckpoint, begun: Date): boolean =>
-  row.kind === 'local' || row.finishedAt.getTime() + SLOW_MS < begun.getTime()
-
-const SLOW_MS = 1000
 const SKEW_MS = 250
 
 function programOf({ programs }: FinishedWorld, run: WorkflowRun): Program {

@@ -337,6 +337,7 @@ class World {
       programs: this.#programs,
       intents: this.#checks.intents,
       halfReopened: this.#checks.halfReopened,
+      settledBeforeUnwind: (row) => this.#checks.wasSettledBeforeUnwind(row),
       accepted: this.#accepted,
       sent: this.#sent,
       buffered,
