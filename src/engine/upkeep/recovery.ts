@@ -82,6 +82,8 @@ export class Recovery {
     const { store, clock, settings, sender, wakes, report } = this.#options
     const claimedAt = run.claimedAt?.getTime() ?? Infinity
     for (const row of inFlight) {
+      // An undo is sent by the turn that follows the list of undos.
+      if (row.seq < 0) continue
       // A volatile transport's task that died is sent again once it is silent for long enough.
       if (row.enqueuedAt.getTime() < claimedAt || sender.isVolatile()) continue
       await bestEffort('the next turn reviews it', this.#resend(row), report)
