@@ -99,7 +99,7 @@ const STATUS: Record<Outcome['kind'], RunStatus> = {
 function patchOf(turn: Turn, outcome: Outcome): Partial<WorkflowRun> {
   const patch: Partial<WorkflowRun> = { wakeAt: undefined }
   // Progress since the last crash: a long-lived run is not buried by many deploys.
-  if (turn.run.recoveryAttempts && turn.settled > 0) patch.recoveryAttempts = 0
+  if (turn.run.recoveryAttempts && turn.progressed) patch.recoveryAttempts = 0
   switch (outcome.kind) {
     case 'completed':
       return { ...patch, output: outcome.output, error: undefined }

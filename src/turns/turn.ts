@@ -64,8 +64,9 @@ export class Turn {
   intent: boolean
   /** The earliest time at which a performer wants to look again although no row says so. */
   parkBy = Infinity
-  /** Positions settled by this turn: progress since the last crash. */
+  /** Positions settled by this turn. */
   settled = 0
+  readonly #knownUpTo: number
   #bell?: () => void
   #rung = false
 
@@ -76,6 +77,7 @@ export class Turn {
     this.hold = hold
     this.intent = run.cancelRequestedAt !== undefined
     this.replay = options.replay ?? new Replay({ runId: run.id, history })
+    this.#knownUpTo = this.replay.history.frontier
     this.replay.onActivity = () => this.ring()
     hold.onLost = () => this.ring()
     this.journal = new Journal({
@@ -90,6 +92,11 @@ export class Turn {
 
   get history(): History {
     return this.replay.history
+  }
+
+  /** The body got further than its history: what answered it may have been settled by others. */
+  get progressed(): boolean {
+    return this.settled > 0 || this.replay.position > this.#knownUpTo
   }
 
   readonly now = (): number => this.needs.clock()
