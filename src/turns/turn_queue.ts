@@ -93,6 +93,8 @@ export class TurnQueue {
 
   /** The first turn of a run whose row is `pending`: the row itself is the request. */
   async begin(runId: string): Promise<void> {
+    // Taken from us meanwhile and set back to pending: the turn that lost it ends first.
+    await this.#executing.get(runId)?.done
     if (this.freeSlots === 0) this.#backlog.add(runId)
     else await this.#claimAndRun(runId)
   }
@@ -128,7 +130,7 @@ export class TurnQueue {
   async #claimDue(kind: DueClaim['kind'], nowMs: number, limit: number): Promise<ClaimedRun[]> {
     const { needs, namespace } = this.#options
     const { instanceId, leaseMs } = needs.settings
-    const exclude = this.#stillRefused()
+    const exclude = [...this.#stillRefused(), ...this.#executingStill()]
     return needs.store.claimDueRuns({
       kind,
       owner: instanceId,
@@ -219,6 +221,11 @@ export class TurnQueue {
     const { store, clock } = this.#options.needs
     const now = clock()
     return store.updateRunIf(runId, [...LIVE_RUN_STATUSES], { wakeRequestedAt: now })
+  }
+
+  /** Due although they execute here: their lease was lost, and their bodies may still run. */
+  #executingStill(): string[] {
+    return [...this.#executing].filter(([, { handle }]) => !handle.parking).map(([runId]) => runId)
   }
 
   #stillRefused(): string[] {
