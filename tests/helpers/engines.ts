@@ -117,6 +117,11 @@ export class World {
     return status
   }
 
+  async isHeldBy(runId: string, engine: WorkflowEngine): Promise<boolean> {
+    const { lockedBy } = await this.run(runId)
+    return lockedBy === engine.instanceId
+  }
+
   /** Why the run ended as it did. */
   async errorOf(runId: string): Promise<StepError | undefined> {
     const { error } = await this.run(runId)

@@ -59,8 +59,6 @@ for (const kind of await storesUnderTest()) {
     })
 
     test('an intent that comes right before the settling write is honoured', async ({ assert }) => {
-      // Without commitTurn the end of a turn cannot look at the intent in its own statement.
-      if (!kind.complete) return
       const [engine, other] = [world.engine(), world.engine()]
       const undone: string[] = []
       const { body, open } = saga(undone, ENDS.returns)
@@ -74,7 +72,10 @@ for (const kind of await storesUnderTest()) {
       await engine.start('w', null, 'r')
       assert.deepInclude(await world.ended('r'), { status: 'cancelled' })
       assert.deepEqual(undone, ['two', 'one'])
-    })
+    }).skip(
+      !kind.complete,
+      'without commitTurn a settle cannot look at the intent in its own statement'
+    )
 
     test('another engine that holds the run hears of the intent', async ({ assert }) => {
       const [holding, asking] = [world.engine(), world.engine()]
