@@ -1,0 +1,251 @@
+import { RuntimeException } from '@adonisjs/core/exceptions'
+import { test } from '@japa/runner'
+import { defineConfig, InMemoryStateStore, stores, transports } from '../../index.ts'
+import { checkConfig } from '../../src/adonis/config_checks.ts'
+import type { DurableConfig } from '../../src/adonis/define_config.ts'
+
+const memory = transports.memory()
+
+const REFUSED: [title: string, config: unknown, message: string][] = [
+  [
+    'a store that is not defined',
+    { store: 'lucid', stores: { other: stores.lucid() } },
+    'config.store is "lucid", but config.stores.lucid is not defined',
+  ],
+  [
+    'a store when there are none',
+    { store: 'lucid' },
+    'config.store is "lucid", but config.stores.lucid is not defined',
+  ],
+  [
+    'a store named after an inherited property',
+    { store: 'toString', stores: {} },
+    'config.store is "toString", but config.stores.toString is not defined',
+  ],
+  [
+    'a transport that is not defined',
+    { transport: 'queue', transports: { memory } },
+    'config.transport is "queue", but config.transports.queue is not defined',
+  ],
+  [
+    'a pool member that is not defined',
+    { transport: 'memory', transports: { memory }, transportPool: ['memory', 'spare'] },
+    'config.transportPool[1] is "spare", but config.transports.spare is not defined',
+  ],
+  [
+    'a pool without a first transport',
+    { transports: { memory }, transportPool: ['memory'] },
+    'config.transportPool needs config.transport, the transport that is tried first',
+  ],
+  [
+    'a store that is no key',
+    { store: stores.lucid() },
+    'config.store must be a key of config.stores, got',
+  ],
+  [
+    'a factory that was not written',
+    { stores: { lucid: 'lucid' } },
+    'config.stores.lucid must be a factory, such as those of the package, got "lucid"',
+  ],
+  [
+    'a process that does not drive and embeds the loop',
+    { drive: false, worker: { embedded: true } },
+    'config.worker.embedded runs the loop in this process, and config.drive is false: drop one',
+  ],
+  [
+    'a control plane',
+    { role: 'control-plane', store: 'x', verifyTenant: () => null },
+    'config.role "control-plane" is not supported by this release: only "standalone" is',
+  ],
+  [
+    'a tenant',
+    { role: 'tenant', partition: 'eu', transport: 'queue' },
+    'config.role "tenant" is not supported by this release: only "standalone" is',
+  ],
+  ['an unknown role', { role: 'worker' }, 'config.role must be "standalone", got "worker"'],
+  [
+    'a duration written as text',
+    { leaseMs: '30s' },
+    'config.leaseMs must be a number of milliseconds of at least 1, got "30s"',
+  ],
+  [
+    'a lease of nothing',
+    { leaseMs: 0 },
+    'config.leaseMs must be a number of milliseconds of at least 1, got 0',
+  ],
+  [
+    'a negative budget',
+    { drainTimeoutMs: -1 },
+    'config.drainTimeoutMs must be a number of milliseconds of at least 0, got -1',
+  ],
+  [
+    'a number that is none',
+    { maxRecoveryAttempts: Number.NaN },
+    'config.maxRecoveryAttempts must be a number of at least 0, got NaN',
+  ],
+  [
+    'an interval of nothing',
+    { worker: { intervalMs: 0 } },
+    'config.worker.intervalMs must be a number of milliseconds of at least 1, got 0',
+  ],
+  [
+    'a misspelled key of the worker',
+    { worker: { embeded: true } },
+    'config.worker.embeded is no option of config/durable.ts: check its spelling, or remove it',
+  ],
+  [
+    'a misspelled key',
+    { leaseMS: 1000 },
+    'config.leaseMS is no option of config/durable.ts: check its spelling, or remove it',
+  ],
+  [
+    'an idle time that cannot be read',
+    { continuations: { idleMs: '5 moons' } },
+    'config.continuations.idleMs cannot be used: unknown duration unit "moons"',
+  ],
+  [
+    'continuations switched on by true',
+    { continuations: true },
+    'config.continuations must be false or an object { max, idleMs }',
+  ],
+  ['an empty name', { instanceId: '' }, 'config.instanceId must not be empty'],
+  [
+    'a namespace no store keeps',
+    { namespace: 'x'.repeat(300) },
+    'config.namespace is 300 bytes long, at most 255 are allowed',
+  ],
+  [
+    'a mode of consumption that does not exist',
+    { consumers: 'sometimes' },
+    'config.consumers must be one of "auto", "always", "never", got "sometimes"',
+  ],
+  [
+    'a dispatcher without dispatch',
+    { runDispatcher: () => {} },
+    'config.runDispatcher must be an object with a dispatch(runId) method',
+  ],
+  [
+    'a directory that is none',
+    { workflowsPath: true },
+    'config.workflowsPath must be a directory, a list of directories or false, got true',
+  ],
+  [
+    'a list with something else in it',
+    { stepsPath: ['app/steps', 1] },
+    'config.stepsPath must be a directory, a list of directories or false, got 1',
+  ],
+  [
+    'a list of lists for a config',
+    [],
+    'config/durable.ts must export an object: export default defineConfig({ … })',
+  ],
+]
+
+const LATER = [
+  'controlPlane',
+  'admission',
+  'queues',
+  'deadLetterWorkflow',
+  'webhookUrl',
+  'retention',
+  'stalledAfter',
+  'remoteAdvanceSilenceMs',
+  'eventBufferTtl',
+  'scopeReads',
+  'blockedPollMs',
+  'schedules',
+  'persistedSchedules',
+  'verifyTenant',
+  'partition',
+  'tenant',
+  'capabilities',
+  'requestTimeoutMs',
+]
+
+test.group('Config checks', () => {
+  for (const [title, config, message] of REFUSED) {
+    test(`refuses ${title}`, ({ assert }) => {
+      const error = thrownBy(() => checkConfig(config))
+      assert.instanceOf(error, RuntimeException)
+      assert.include((error as Error).message, message)
+    })
+  }
+
+  for (const key of LATER) {
+    test(`refuses ${key}, which a later release serves`, ({ assert }) => {
+      const error = thrownBy(() => checkConfig({ [key]: true }))
+      assert.equal(
+        (error as Error).message,
+        `config.${key} is not supported by this release: remove it`
+      )
+    })
+  }
+
+  test('a key without a value is as good as absent', ({ assert }) => {
+    const config = { leaseMs: undefined, schedules: undefined, worker: { embedded: undefined } }
+    assert.equal(checkConfig(config), config as DurableConfig)
+  })
+
+  test('takes everything that works', ({ assert }) => {
+    const config: Required<DurableConfig> = {
+      role: 'standalone',
+      transport: 'a',
+      transports: { a: memory, b: memory },
+      transportPool: ['b'],
+      store: 's',
+      stores: { s: new InMemoryStateStore() },
+      autoSchema: false,
+      traceparent: () => undefined,
+      trackStepStart: false,
+      leaseMs: 1,
+      instanceId: 'web',
+      namespace: '',
+      maxRecoveryAttempts: Number.POSITIVE_INFINITY,
+      compensationRetries: 1,
+      compensationTimeoutMs: 0,
+      runDispatcher: { dispatch: () => {} },
+      drive: true,
+      drainTimeoutMs: 0,
+      consumers: 'never',
+      worker: { embedded: true, intervalMs: 1, drainTimeoutMs: 0 },
+      remoteRedispatchMs: 1,
+      remoteRedispatchMax: 1,
+      timerBatchSize: 1,
+      reconcileMs: -1,
+      workflowsPath: ['app/workflows', 'modules'],
+      stepsPath: false,
+      continuations: { max: 0, idleMs: '1m' },
+      maxPayloadBytes: 1,
+    }
+    assert.equal(checkConfig(config), config)
+  })
+})
+
+test.group('defineConfig', () => {
+  test('fills in the role and leaves the rest alone', ({ assert }) => {
+    assert.deepEqual(defineConfig(), { role: 'standalone' })
+    assert.deepEqual(defineConfig({ role: undefined, leaseMs: 5 }), {
+      role: 'standalone',
+      leaseMs: 5,
+    })
+  })
+
+  test('knows its keys at compile time', ({ assert }) => {
+    // @ts-expect-error -- misspelled
+    defineConfig({ leaseMS: 5 })
+    // @ts-expect-error -- a role of a later release
+    defineConfig({ role: 'tenant' })
+    // @ts-expect-error -- durations are numbers
+    defineConfig({ leaseMs: '30s' })
+    assert.isTrue(true)
+  })
+})
+
+function thrownBy(fn: () => unknown): unknown {
+  try {
+    fn()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
