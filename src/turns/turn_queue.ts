@@ -38,6 +38,8 @@ export class TurnQueue {
   readonly #executing = new Map<string, Executing>()
   readonly #claiming = new Set<string>()
   readonly #refused = new Map<string, number>()
+  /** Slots that passes under way have asked runs for. */
+  #asked = 0
   /** Runs that want a turn and found no slot; their rows say so too. */
   readonly #backlog = new Set<string>()
   /** Passes that wait for a slot. */
@@ -117,8 +119,8 @@ export class TurnQueue {
     const reports: Promise<TurnReport>[] = []
     let left = limit
     while (left > 0 && !this.#options.draining()) {
-      while (this.freeSlots === 0) await this.#slotFreed()
-      const want = Math.min(this.freeSlots, left)
+      while (this.freeSlots <= this.#asked) await this.#slotFreed()
+      const want = Math.min(this.freeSlots - this.#asked, left)
       const claimed = await this.#claimDue(kind, nowMs, want)
       left -= claimed.length
       for (const one of claimed) reports.push(this.#execute(one))
@@ -131,15 +133,21 @@ export class TurnQueue {
     const { needs, namespace } = this.#options
     const { instanceId, leaseMs } = needs.settings
     const exclude = [...this.#stillRefused(), ...this.#executingStill()]
-    return needs.store.claimDueRuns({
-      kind,
-      owner: instanceId,
-      leaseUntilMs: needs.clock() + leaseMs,
-      nowMs,
-      namespace,
-      limit,
-      ...(exclude.length > 0 ? { exclude } : {}),
-    })
+    this.#asked += limit
+    try {
+      return await needs.store.claimDueRuns({
+        kind,
+        owner: instanceId,
+        leaseUntilMs: needs.clock() + leaseMs,
+        nowMs,
+        namespace,
+        limit,
+        ...(exclude.length > 0 ? { exclude } : {}),
+      })
+    } finally {
+      this.#asked -= limit
+      queueMicrotask(() => this.#next())
+    }
   }
 
   async #claimAndRun(runId: string): Promise<boolean> {
