@@ -1,0 +1,183 @@
+/*
+ * News that arrives at an engine which cannot run the run it is about: nothing is lost, somebody else
+ * takes it.
+ */
+import { test } from '@japa/runner'
+import { storesUnderTest, useWorld } from '../helpers/engines.ts'
+
+const LEASE_MS = 30_000
+
+for (const kind of await storesUnderTest()) {
+  test.group(`News at the wrong engine | ${kind.name}`, (group) => {
+    const world = useWorld(group, kind)
+
+    test('a result at an engine without the workflow reaches one that has it', async ({
+      assert,
+    }) => {
+      const knowing = world.engine({ transport: 'held' })
+      const ignorant = world.engine({ transport: 'held' })
+      knowing.register('w', '1', async (ctx) => ctx.step('remote', 1))
+      await knowing.start('w', null, 'r')
+      const task = await world.held.task('remote')
+      await world.parked('r')
+      await world.held.complete(task, 'answer', world.port(ignorant))
+      await world.quiet()
+      const run = await world.run('r')
+      assert.equal(run.status, 'suspended')
+      assert.notProperty(run, 'lockedBy')
+      assert.isAtMost(run.wakeAt!, world.time.now + LEASE_MS)
+      world.time.jump(LEASE_MS)
+      await knowing.resumeDueTimers()
+      assert.equal(await world.output('r'), 'answer')
+    })
+
+    test('a signal at an engine without the workflow reaches one that has it', async ({
+      assert,
+    }) => {
+      const [knowing, ignorant] = [world.engine(), world.engine()]
+      knowing.register('w', '1', async (ctx) => ctx.waitForSignal('go'))
+      await knowing.start('w', null, 'r')
+      await world.parked('r')
+      const answer = await ignorant.signal('go', 'payload')
+      assert.deepInclude(answer, { runId: 'r', status: 'suspended' })
+      world.time.jump(LEASE_MS)
+      await knowing.resumeDueTimers()
+      assert.equal(await world.output('r'), 'payload')
+    })
+
+    test('a pending run that nobody here can run is given back as it was', async ({ assert }) => {
+      const starting = world.engine({ runDispatcher: { dispatch: () => {} } })
+      const [ignorant, knowing] = [world.engine(), world.engine()]
+      const events = world.eventsOf(ignorant)
+      starting.register('w', '1', async () => 'done')
+      knowing.register('w', '1', async () => 'done')
+      ignorant.register('other', '1', async () => 'other')
+      await starting.start('w', null, 'r')
+      assert.deepEqual(await ignorant.runPending(), [])
+      const run = await world.run('r')
+      assert.equal(run.status, 'pending')
+      assert.notProperty(run, 'lockedBy')
+      assert.notProperty(run, 'turns')
+      assert.deepEqual(events, [])
+      const [heard] = [world.eventsOf(knowing)]
+      await knowing.runPending()
+      assert.equal(await world.output('r'), 'done')
+      assert.deepEqual(
+        heard.map((event) => event.type),
+        ['run.started', 'run.completed']
+      )
+    })
+
+    test('a run that cannot be run here does not keep others from being run', async ({
+      assert,
+    }) => {
+      const starting = world.engine({ runDispatcher: { dispatch: () => {} } })
+      const engine = world.engine({ turnSlots: 1 })
+      starting.register('unknown', '1', async () => 'never')
+      starting.register('known', '1', async () => 'done')
+      engine.register('known', '1', async () => 'done')
+      for (let i = 0; i < 5; i++) {
+        await starting.start('unknown', null, `u${i}`)
+        world.time.jump(1)
+      }
+      await starting.start('known', null, 'k')
+      await engine.runPending()
+      await engine.runPending()
+      assert.equal(await world.output('k'), 'done')
+    })
+
+    test('a run of a version that is not registered here waits for an engine that has it', async ({
+      assert,
+    }) => {
+      const [old, young] = [world.engine(), world.engine()]
+      old.register('w', '1', async (ctx) => `one: ${await ctx.waitForSignal('go')}`)
+      young.register('w', '2', async () => 'two')
+      await old.start('w', null, 'r')
+      await world.parked('r')
+      await assert.rejects(() => young.resume('r'), /w@1 is not registered.*keep it deployed/)
+      assert.deepInclude(await young.signal('go', 'x'), { status: 'suspended' })
+      assert.isNull(await young.runOne('r'))
+      world.time.jump(LEASE_MS)
+      await old.resumeDueTimers()
+      assert.equal(await world.output('r'), 'one: x')
+    })
+
+    test('an engine with a namespace never runs a foreign run, whatever tells it to', async ({
+      assert,
+    }) => {
+      const blue = world.engine({ namespace: 'blue', transport: 'held' })
+      const red = world.engine({ namespace: 'red', transport: 'held' })
+      const ran: string[] = []
+      for (const engine of [blue, red]) {
+        engine.register('w', '1', async (ctx) => {
+          ran.push(engine.namespace!)
+          const signal = await ctx.waitForSignal('go')
+          return [signal, await ctx.step('remote', 1)]
+        })
+      }
+      await red.start('w', null, 'r')
+      await world.parked('r')
+      assert.isNull(await blue.runOne('r'))
+      await assert.rejects(() => blue.resume('r'), /belongs to namespace "red"/)
+      assert.notProperty(await world.run('r'), 'lockedBy')
+      assert.deepInclude(await blue.signal('go', 1), { status: 'suspended' })
+      assert.deepEqual(await blue.resumeDueTimers(), [])
+      assert.lengthOf(await red.resumeDueTimers(), 1)
+
+      const task = await world.held.task('remote')
+      assert.equal(task.group, 'remote@red')
+      await world.parked('r')
+      await world.held.complete(task, 2, world.port(blue))
+      await world.quiet()
+      assert.equal(await world.status('r'), 'suspended')
+      await red.resumeDueTimers()
+      assert.deepEqual(await world.output('r'), [1, 2])
+      assert.deepEqual([...new Set(ran)], ['red'])
+    })
+
+    test('an engine without a namespace runs the runs of all, on their own routes', async ({
+      assert,
+    }) => {
+      const red = world.engine({ namespace: 'red', runDispatcher: { dispatch: () => {} } })
+      const operator = world.engine({ transport: 'held' })
+      for (const engine of [red, operator]) {
+        engine.register('w', '1', async (ctx) => ctx.step('remote', 1))
+      }
+      await red.start('w', null, 'r')
+      await operator.start('w', null, 'own')
+      await operator.runPending()
+      const [own, theirs] = [await world.held.task('remote'), await world.held.task('remote', 2)]
+      assert.sameMembers([own.group, theirs.group], ['remote', 'remote@red'])
+      assert.deepInclude(await world.run('own'), { namespace: 'default' })
+      await world.held.complete(own, 1)
+      await world.held.complete(theirs, 1)
+      assert.equal(await world.output('r'), 1)
+    })
+
+    test('recovery and polls of one namespace leave the other alone', async ({ assert }) => {
+      const blue = world.engine({ namespace: 'blue' })
+      const red = world.engine({ namespace: 'red' })
+      for (const engine of [blue, red]) engine.register('w', '1', async () => new Promise(() => {}))
+      await red.start('w', null, 'r')
+      await world.reached('r', 'running')
+      await world.crash(red)
+      world.time.jump(LEASE_MS + 1)
+      assert.deepEqual(await blue.recoverIncomplete(), [])
+      const again = world.engine({ namespace: 'red', runDispatcher: { dispatch: () => {} } })
+      assert.lengthOf(await again.recoverIncomplete(), 1)
+      assert.deepEqual(await blue.runPending(), [])
+      assert.equal(await world.status('r'), 'pending')
+    })
+
+    test('a start into another namespace is left to that namespace', async ({ assert }) => {
+      const blue = world.engine({ namespace: 'blue' })
+      const red = world.engine({ namespace: 'red' })
+      for (const engine of [blue, red]) engine.register('w', '1', async () => engine.namespace)
+      await blue.start('w', null, 'r', { namespace: 'red' })
+      await world.quiet()
+      assert.deepInclude(await world.run('r'), { status: 'pending', namespace: 'red' })
+      await red.runPending()
+      assert.equal(await world.output('r'), 'red')
+    })
+  })
+}
