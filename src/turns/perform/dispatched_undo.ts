@@ -68,7 +68,7 @@ export async function dispatchUndo(
 }
 
 /** The undo's row; a look that fails is no failure of the undo. */
-async function look(turn: Turn, seq: number): Promise<StepCheckpoint | null> {
+async function undoRow(turn: Turn, seq: number): Promise<StepCheckpoint | null> {
   try {
     return await turn.needs.store.getCheckpoint(turn.run.id, seq)
   } catch (error) {
@@ -93,7 +93,7 @@ async function awaitResult(
     cancel()
     turn.check()
     if (result) return result
-    const row = await look(turn, pending.seq)
+    const row = await undoRow(turn, pending.seq)
     turn.check()
     if (row && row.stepId === pending.stepId && isSettledStatus(row.status)) {
       return { status: row.status, error: row.error }
