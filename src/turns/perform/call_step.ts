@@ -5,7 +5,7 @@
 import { backoffDelay, isFinalFailure, maxAttempts } from '../../foundation/backoff.ts'
 import { toStepError } from '../../foundation/failure.ts'
 import type { CommandOf } from '../../replay/commands.ts'
-import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import type { RemoteTask } from '../../wire/messages.ts'
 import { routingToken } from '../../wire/names.ts'
 import type { Turn } from '../turn.ts'
@@ -103,7 +103,12 @@ function dispatch(
     turn.lookAgainAt(turn.now() + SILENT_LEASES * settings.leaseMs)
   }
   turn.reserve(seq)
-  turn.write(row, { urgent: true, retryOf, then: () => sendTask(command, row, turn) })
+  const send = () => {
+    // Answered while the row was on its way: what stands is the answer, nobody waits for a second one.
+    if (isSettledStatus(turn.history.at(seq)?.status ?? 'pending')) turn.release(seq)
+    else sendTask(command, row, turn)
+  }
+  turn.write(row, { urgent: true, retryOf, then: send })
 }
 
 function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
