@@ -1,0 +1,70 @@
+/*
+ * Kills real processes in the middle of their work and looks at what is left of it.
+ *
+ *   npm run test:crash                    every boundary by itself, twenty random moments a database
+ *   npm run test:crash -- --short         many boundaries in one kill, fewer random moments: for CI
+ *   npm run test:crash -- --only=sqlite --seed=7
+ *
+ * Ends with one plain line: `N passed, N failed`.
+ */
+import { parseArgs } from 'node:util'
+import { backend } from '../helpers/backends.ts'
+import { boundaryTrials } from './boundary_trials.ts'
+import { CrashData, type CrashDialect } from './data.ts'
+import { randomTrials } from './random_trials.ts'
+import { Scoreboard } from './scoreboard.ts'
+import { takeoverTrials } from './takeover_trials.ts'
+
+const { values } = parseArgs({
+  options: {
+    short: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    seed: { type: 'string', default: String(process.pid) },
+  },
+})
+
+const SIZES = values.short
+  ? { together: 22, parallel: 1, kills: 10, rounds: 1 }
+  : { together: 1, parallel: 3, kills: 20, rounds: 5 }
+
+const scoreboard = new Scoreboard()
+const random = mulberry32(Number(values.seed))
+scoreboard.say(`seed ${values.seed}`)
+try {
+  for (const dialect of await dialects()) await crash(dialect)
+} catch (error) {
+  scoreboard.fail('the crash tests run to their end', [String(error)], (error as Error).stack)
+}
+scoreboard.end()
+process.exitCode = scoreboard.failed > 0 || scoreboard.passed === 0 ? 1 : 0
+
+async function dialects(): Promise<CrashDialect[]> {
+  const there: CrashDialect[] = ['sqlite']
+  if (await backend('postgres')) there.push('postgres')
+  return there.filter((dialect) => values.only === undefined || values.only === dialect)
+}
+
+async function crash(dialect: CrashDialect): Promise<void> {
+  const { together, parallel, kills, rounds } = SIZES
+  const data = await CrashData.create(dialect)
+  try {
+    for (const bad of [false, true]) {
+      await boundaryTrials({ data, scoreboard, bad, together, parallel })
+    }
+    await randomTrials({ data, scoreboard, kills, random })
+    if (dialect === 'postgres') await takeoverTrials({ data, scoreboard, rounds, random })
+  } finally {
+    await data.remove()
+  }
+}
+
+/** A small seeded generator of numbers in [0, 1). */
+function mulberry32(seed: number): () => number {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
+  }
+}

@@ -1,0 +1,95 @@
+/*
+ * What the parent of a crash test and its children say to each other. Commands and notices go over IPC;
+ * what a child did is appended to a file, line by line, with plain O_APPEND writes: such a line survives
+ * the SIGKILL of its writer, an IPC message may not.
+ */
+import { appendFileSync, closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import type { DatabaseLocation } from '../helpers/databases.ts'
+
+/** One engine with its own namespace, transport and worker loop inside a child. */
+export interface OpenHost {
+  do: 'open'
+  host: string
+  location: DatabaseLocation
+  leaseMs: number
+  pollMs: number
+  /** The boundary at which this host stops for good; see `boundaries.ts`. */
+  target?: string
+  /** Announce every boundary in the log. */
+  announce?: boolean
+}
+
+export type Command =
+  | OpenHost
+  | { do: 'start'; host: string; runId: string; bad: boolean }
+  | { do: 'approve'; host: string; runId: string }
+  | { do: 'close'; host: string }
+
+export type Request = Command & { id: number }
+
+export type Notice =
+  | { is: 'ready' }
+  | { is: 'ack'; id: number; error?: string }
+  /** The host reached its target and does nothing any more. */
+  | { is: 'held'; host: string }
+  /** A run registered its wait for the approval. */
+  | { is: 'waits'; host: string; runId: string }
+  | { is: 'ended'; host: string; runId: string }
+
+export interface LogLine {
+  life: string
+  host: string
+  at: 'boundary' | 'begin' | 'end' | 'error'
+  /** Of a boundary its label, of an error its text. */
+  text?: string
+  runId?: string
+  step?: string
+  /** The captured order number as the step saw it. */
+  number?: string
+  /** Place in the log, from 0; set when it is read. */
+  position: number
+}
+
+export const approvalToken = (runId: string): string => `approve:${runId}`
+
+/** The table of the application that `ctx.transaction` writes to. Without a key: duplicates must show. */
+export const LEDGER = 'crash_ledger'
+
+/** Appends lines of one child. */
+export class LogWriter {
+  readonly #file: number
+  readonly #life: string
+
+  constructor(path: string, life: string) {
+    this.#file = openSync(path, 'a')
+    this.#life = life
+  }
+
+  write(line: Omit<LogLine, 'life' | 'position'>): void {
+    writeSync(this.#file, `${JSON.stringify({ life: this.#life, ...line })}\n`)
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+}
+
+/** The log of every child of a trial, in the order written. */
+export class LogReader {
+  readonly path: string
+
+  constructor(path: string) {
+    this.path = path
+    appendFileSync(path, '')
+  }
+
+  /** Complete lines so far. */
+  lines(): LogLine[] {
+    const text = readFileSync(this.path, 'utf8')
+    return text
+      .slice(0, text.lastIndexOf('\n') + 1)
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line, position) => ({ ...(JSON.parse(line) as LogLine), position }))
+  }
+}
