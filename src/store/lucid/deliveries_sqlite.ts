@@ -8,7 +8,13 @@ import { IS_SETTLED, saveCheckpoint } from './checkpoints.ts'
 import { jsonText, listed, readWaiter, WAITER_COLUMNS } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Session, Sql } from './session.ts'
-import { bufferSignal, oldestOf, removeSignalWaiter, takeBufferedSignal } from './signals.ts'
+import {
+  bufferSignal,
+  hasSignalWaiter,
+  oldestOf,
+  removeSignalWaiter,
+  takeBufferedSignal,
+} from './signals.ts'
 
 const NOBODY: SignalOutcome = { delivered: false, buffered: false }
 
@@ -16,9 +22,10 @@ export async function deliverOnSqlite(
   session: Session,
   { token, payload, nowMs, buffer }: SignalDelivery
 ): Promise<SignalOutcome> {
-  if (buffer && (await bufferUnlessAwaited(session, token, payload))) {
-    return { delivered: false, buffered: true }
-  }
+  const nobody = buffer
+    ? await bufferUnlessAwaited(session, token, payload)
+    : !(await hasSignalWaiter(session, token))
+  if (nobody) return { delivered: false, buffered: buffer }
   return session.atomically(async (sql) => {
     const found = await findWaiter(sql, token)
     if (found) await removeSignalWaiter(sql, found.waiter)
@@ -28,11 +35,13 @@ export async function deliverOnSqlite(
   })
 }
 
-export function pairOnSqlite(
+export async function pairOnSqlite(
   session: Session,
   token: string,
   nowMs: number
 ): Promise<SignalOutcome> {
+  const seen = await findWaiter(session, token)
+  if (!seen?.payloadLies) return NOBODY
   return session.atomically(async (sql) => {
     const found = await findWaiter(sql, token)
     if (!found?.payloadLies) return NOBODY

@@ -25,6 +25,9 @@ import {
   RUN_COLUMNS,
   RUN_TYPES,
   runColumns,
+  WAITER_COLUMNS,
+  WAITER_TYPES,
+  waiterColumns,
 } from './rows.ts'
 import {
   ATTRIBUTE_COLUMNS,
@@ -36,15 +39,12 @@ import {
 } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Session, Sql } from './session.ts'
-import { putSignalWaiter, removeSignalWaiter, takeBufferedSignal } from './signals.ts'
+import { oldestOf, removeSignalWaiter, REPLACE_WAITER, takeBufferedSignal } from './signals.ts'
 import { completedBy, rowsAt, settlePatch, verdict } from './turn_verdict.ts'
 
 export async function commitOnSqlite(session: Session, commit: TurnCommit): Promise<TurnVerdict> {
-  const write = onlyRow(commit)
-  if (write) {
-    const done = await writeOne(session, commit, write)
-    if (done) return verdict(done, true, [])
-  }
+  const done = await commitAtOnce(session, commit)
+  if (done) return verdict(done, true, [])
   return session.atomically((sql) => commitAll(sql, commit))
 }
 
@@ -62,16 +62,28 @@ const UNLESS_SETTLED = `ON CONFLICT (run_id, seq) DO UPDATE SET ${assigned(REPLA
 const RETRIES = `OR (c.status = 'failed' AND c.attempts = ?)`
 const MARKS = ['status', 'wake_requested_at', 'cancel_requested_at', 'awaited']
 
-/** The row of a commit that is nothing but one row. */
-function onlyRow(commit: TurnCommit): RowWrite | undefined {
-  const others = [commit.stamps, commit.waits, commit.expiries, commit.runs]
-  if (commit.settle || others.some((part) => part?.length) || commit.rows?.length !== 1) {
-    return undefined
-  }
-  return commit.rows[0]
+/** The run after a commit that one statement can make; undefined when it cannot, or nothing was written. */
+async function commitAtOnce(sql: Sql, commit: TurnCommit): Promise<Row | undefined> {
+  const { rows = [], stamps, waits, expiries, runs, settle: end } = commit
+  if ([stamps, waits, expiries, runs].some((part) => part?.length)) return undefined
+  if (!end) return rows.length === 1 ? writeOne(sql, commit, rows[0]) : undefined
+  const indexes = 'searchAttributes' in end.patch
+  return rows.length > 0 || end.looks?.length || indexes ? undefined : settleOnly(sql, commit)
 }
 
-/** Lease check, write and verdict in one statement; undefined when nothing was written. */
+async function settleOnly(sql: Sql, commit: TurnCommit): Promise<Row | undefined> {
+  const patch = settlePatch(commit)
+  const columns = { ...patchColumns(patch), locked_by: null, locked_until: null }
+  const yields = refusedByIntent(commit.settle, { cancelRequestedAt: 0 })
+  const [run] = await sql.run(
+    `UPDATE ${T.runs} SET ${assignments(columns, patch)}
+     WHERE ${HELD} ${yields ? 'AND cancel_requested_at IS NULL' : ''} RETURNING ${listed(MARKS)}`,
+    [...Object.values(columns), ...heldValues(commit)]
+  )
+  return run
+}
+
+/** Lease check, write and verdict in one statement. */
 async function writeOne(sql: Sql, commit: TurnCommit, { row, retryOf }: RowWrite) {
   const columns = { ...checkpointColumns(row), run_id: commit.runId.toWellFormed() }
   const answers = MARKS.map(
@@ -95,9 +107,7 @@ async function commitAll(sql: Sql, commit: TurnCommit): Promise<TurnVerdict> {
   if (!run || !mayApply(run, commit)) return verdict(run, false, [])
   const stored: StepCheckpoint[] = []
   await writeRows(sql, commit, commit.rows ?? [], stored)
-  for (const wait of commit.waits ?? []) {
-    if (!(await settleByBuffer(sql, commit, wait, stored))) await putSignalWaiter(sql, wait.waiter)
-  }
+  await applyWaits(sql, commit, commit.waits ?? [], stored)
   await expire(sql, commit, commit.expiries ?? [], stored)
   await insertRuns(sql, commit)
   await stamp(sql, commit.runId, commit.stamps ?? [])
@@ -125,7 +135,7 @@ async function writeRows(
   writes: RowWrite[],
   stored: StepCheckpoint[]
 ): Promise<void> {
-  for (const batch of distinctPositions(writes)) {
+  for (const batch of batches(writes, ({ row }) => [row.seq])) {
     const retried = batch.filter((write) => write.retryOf !== undefined)
     const attempts = Object.fromEntries(retried.map(({ row, retryOf }) => [row.seq, retryOf]))
     const rows = batch.map(({ row }) => compact(checkpointColumns(row)))
@@ -150,45 +160,105 @@ async function writeRows(
   }
 }
 
-/** Batches in which no position comes twice: of two rows for one position the later is written later. */
-function distinctPositions(writes: RowWrite[]): RowWrite[][] {
-  const batches: RowWrite[][] = []
-  const seen = new Map<number, number>()
-  for (const write of writes) {
-    const index = seen.get(write.row.seq) ?? 0
-    seen.set(write.row.seq, index + 1)
-    if (batches[index]) batches[index].push(write)
-    else batches[index] = [write]
+/** Batches in which no key comes twice; of two entries with one key the later is in a later batch. */
+function batches<Item>(items: Item[], keysOf: (item: Item) => (string | number)[]): Item[][] {
+  const found: Item[][] = []
+  const next = new Map<string | number, number>()
+  for (const item of items) {
+    const keys = keysOf(item)
+    const index = Math.max(0, ...keys.map((key) => next.get(key) ?? 0))
+    for (const key of keys) next.set(key, index + 1)
+    if (found[index]) found[index].push(item)
+    else found[index] = [item]
   }
-  return batches
+  return found
 }
 
-/** True when nothing is left to wait for: the position is settled, before or by a buffered payload. */
-async function settleByBuffer(
+/** Takes a payload for each wait that has one, registers the others; answers whether any took one. */
+async function applyWaits(
   sql: Sql,
   commit: TurnCommit,
-  wait: SignalWait,
-  stored: StepCheckpoint[]
+  waits: SignalWait[],
+  stored: StepCheckpoint[],
+  look = false
 ): Promise<boolean> {
-  if (await isSettled(sql, commit.runId, wait.row.seq)) {
-    stored.push(...(await rowsAt(sql, commit.runId, [wait.row.seq])))
-    return true
+  let hit = false
+  for (const batch of batches(waits, ({ waiter, row }) => [waiter.token, row.seq])) {
+    const seen = await lookAtWaits(sql, commit.runId, batch)
+    // A replaced waiter means that the payload is somebody else's; a taken one, that it was delivered.
+    const asked = batch.filter((_, index) => !look || seen[index].stands === 1)
+    const of = (wait: SignalWait) => seen[batch.indexOf(wait)]
+    const settled = asked.filter((wait) => of(wait).settled === 1)
+    const open = asked.filter((wait) => of(wait).settled === 0)
+    const [hits, misses] = [
+      open.filter((wait) => of(wait).payload_id !== null),
+      open.filter((wait) => of(wait).payload_id === null),
+    ]
+    hit ||= hits.length > 0
+    await complete(sql, commit, hits, stored)
+    if (look) continue
+    if (settled.length > 0) {
+      const seqs = settled.map(({ row }) => row.seq)
+      stored.push(...(await rowsAt(sql, commit.runId, seqs)))
+    }
+    await register(sql, misses)
   }
-  const taken = await takeBufferedSignal(sql, wait.waiter.token)
-  if (!taken) return false
-  const row = completedBy(wait, taken.payload)
-  await writeRows(sql, commit, [{ row }], [])
-  await removeSignalWaiter(sql, wait.waiter)
-  stored.push(row)
-  return true
+  return hit
 }
 
-async function isSettled(sql: Sql, runId: string, seq: number): Promise<boolean> {
-  const rows = await sql.run(
-    `SELECT seq FROM ${T.checkpoints} WHERE run_id = ? AND seq = ? AND ${IS_SETTLED}`,
-    [runId.toWellFormed(), seq]
+/** Of each wait: whether its position is settled, its waiter stands, a payload lies. */
+async function lookAtWaits(sql: Sql, runId: string, waits: SignalWait[]): Promise<Row[]> {
+  const id = runId.toWellFormed()
+  return sql.run(
+    `SELECT (${oldestOf(sql, 'w.token')}) AS payload_id,
+       EXISTS (SELECT 1 FROM ${T.signalWaiters} x
+         WHERE x.token = w.token AND x.run_id = ? AND x.seq = w.seq) AS stands,
+       EXISTS (SELECT 1 FROM ${T.checkpoints} c
+         WHERE c.run_id = ? AND c.seq = w.seq AND c.${IS_SETTLED}) AS settled
+     FROM ${sqlite.jsonRows('w', { place: 'int', token: 'text', seq: 'int' })} ORDER BY w.place`,
+    [
+      id,
+      id,
+      JSON.stringify(
+        waits.map(({ waiter, row }, place) => ({
+          place,
+          token: waiter.token.toWellFormed(),
+          seq: row.seq,
+        }))
+      ),
+    ]
   )
-  return rows.length > 0
+}
+
+async function complete(
+  sql: Sql,
+  commit: TurnCommit,
+  hits: SignalWait[],
+  stored: StepCheckpoint[]
+): Promise<void> {
+  const rows: StepCheckpoint[] = []
+  for (const wait of hits) {
+    const taken = await takeBufferedSignal(sql, wait.waiter.token)
+    await removeSignalWaiter(sql, wait.waiter)
+    rows.push(completedBy(wait, taken?.payload))
+  }
+  await writeRows(
+    sql,
+    commit,
+    rows.map((row) => ({ row })),
+    []
+  )
+  stored.push(...rows)
+}
+
+async function register(sql: Sql, waits: SignalWait[]): Promise<void> {
+  if (waits.length === 0) return
+  const columns = listed(WAITER_COLUMNS)
+  await sql.run(
+    `INSERT INTO ${T.signalWaiters} (${columns})
+     SELECT ${columns} FROM ${sqlite.jsonRows('w', WAITER_TYPES)} WHERE true ${REPLACE_WAITER}`,
+    [JSON.stringify(waits.map(({ waiter }) => compact(waiterColumns(waiter))))]
+  )
 }
 
 async function expire(
@@ -234,11 +304,7 @@ async function stamp(sql: Sql, runId: string, stamps: OrderStamp[]): Promise<voi
 }
 
 async function settle(sql: Sql, commit: TurnCommit, stored: StepCheckpoint[]): Promise<Row> {
-  let hit = false
-  for (const look of commit.settle!.looks ?? []) {
-    if (!(await stands(sql, look)) || (await isSettled(sql, commit.runId, look.row.seq))) continue
-    hit = (await settleByBuffer(sql, commit, look, stored)) || hit
-  }
+  const hit = await applyWaits(sql, commit, commit.settle!.looks ?? [], stored, true)
   const patch = settlePatch(commit)
   const columns = { ...patchColumns(patch), locked_by: null, locked_until: null }
   const written = hit ? { ...columns, wake_requested_at: commit.nowMs } : columns
@@ -252,12 +318,4 @@ async function settle(sql: Sql, commit: TurnCommit, stored: StepCheckpoint[]): P
     await reindex(sql, id, JSON.stringify(attributeRows({ id, searchAttributes })))
   }
   return written
-}
-
-async function stands(sql: Sql, { waiter }: SignalWait): Promise<boolean> {
-  const rows = await sql.run(
-    `SELECT token FROM ${T.signalWaiters} WHERE token = ? AND run_id = ? AND seq = ?`,
-    [waiter.token.toWellFormed(), waiter.runId.toWellFormed(), waiter.seq]
-  )
-  return rows.length > 0
 }
