@@ -60,6 +60,11 @@ export class StoreRole {
     }
   }
 
+  /** A worker loop runs in this process. */
+  get isLooping(): boolean {
+    return this.#loop.isRunning
+  }
+
   /** Registers the application's workflows and serves its steps. */
   async discover(): Promise<void> {
     const { engine, members } = await this.#build()
