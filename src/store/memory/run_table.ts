@@ -106,11 +106,13 @@ export class RunTable {
 
   #index(before: StoredRun | undefined, after: StoredRun | undefined): void {
     const id = (before ?? after)!.id
-    for (const [set, key] of this.#places(before)) {
-      if (key !== undefined) set.delete(key, id)
-    }
-    for (const [set, key] of this.#places(after)) {
-      if (key !== undefined) set.add(key, id)
+    if (!standsAlike(before, after)) {
+      for (const [set, key] of this.#places(before)) {
+        if (key !== undefined) set.delete(key, id)
+      }
+      for (const [set, key] of this.#places(after)) {
+        if (key !== undefined) set.add(key, id)
+      }
     }
     if (before?.tags !== after?.tags) this.#indexTags(id, before, after)
     if (before?.searchAttributes !== after?.searchAttributes) {
@@ -154,6 +156,13 @@ export class RunTable {
     }
   }
 }
+
+/** True when a change moves the run in no order: a renewed lease, most of the time. */
+const standsAlike = (before: StoredRun | undefined, after: StoredRun | undefined): boolean =>
+  before?.status === after?.status &&
+  before?.createdAt === after?.createdAt &&
+  before?.wakeAt === after?.wakeAt &&
+  before?.wakeRequestedAt === after?.wakeRequestedAt
 
 export const decodeRun = (row: StoredRun): WorkflowRun =>
   decodeRow<WorkflowRun, typeof RUN_COLUMNS>(RUN_COLUMNS, row)

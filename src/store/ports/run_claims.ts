@@ -17,7 +17,10 @@ export interface RunClaim {
 
 /** A claimed run as it is now, and what it was. */
 export interface ClaimedRun {
-  /** `running`, leased, `turns` counted up, `claimedAt` set, wake request and awaited range cleared. */
+  /**
+   * `running`, leased, `turns` counted up, `claimedAt` and `updatedAt` set, wake request and awaited
+   * range cleared.
+   */
   run: WorkflowRun
   previousStatus: RunStatus
   /** Turn count before the claim; undefined for a run that never began. */

@@ -49,7 +49,10 @@ export interface WaitExpiry {
  */
 export interface TurnSettle {
   status: RunStatus
-  /** Never `tags` or `searchAttributes` read earlier (invariant 11). Never `wakeRequestedAt`. */
+  /**
+   * Never `tags` or `searchAttributes` read earlier (invariant 11). Never `wakeRequestedAt`. Without
+   * `updatedAt` that is `nowMs`.
+   */
   patch: Partial<WorkflowRun>
   /** Apply although the run carries a cancel intent: the status says nothing about the body's end. */
   evenIfCancelRequested?: boolean
