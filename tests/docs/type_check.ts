@@ -33,7 +33,7 @@ export class Examples {
     this.#files = new Map(pages.flatMap((page) => virtualFiles(page)))
     const options = compilerOptions()
     const host = hostOver(this.#files, options)
-    const rootNames = [...this.#files.keys(), join(ROOT, 'index.ts')]
+    const rootNames = [...this.#files.keys(), join(ROOT, 'index.ts'), OUTSIDE]
     this.#program = ts.createProgram({ rootNames, options, host })
   }
 

@@ -6,7 +6,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { test } from '@japa/runner'
 import * as errors from '../../src/errors.ts'
-import { type Link, namesUnder, type Page, pages, ROOT } from './markdown.ts'
+import { type Link, namesUnder, type Page, pages, readPage, ROOT } from './markdown.ts'
 import { Examples } from './type_check.ts'
 
 const PAGES = pages()
@@ -14,9 +14,30 @@ const page = (file: string): Page => PAGES.find((one) => one.file === file)!
 
 const COMPILES_WITHIN_MS = 180_000
 
+/** A page as it must not be. */
+const WRONG = readPage(
+  'docs/wrong.md',
+  `# Wrong
+
+\`\`\`ts
+import { WorkflowEngine } from '@adonis-agora/durable'
+import { charge } from '#steps/nowhere'
+
+new WorkflowEngine({ store: 7 })
+\`\`\`
+
+<!-- prelude: payment -->
+
+\`\`\`ts
+await ctx.step(charge, order)
+await ctx.step(charge, { ...order, cents: 'many' })
+\`\`\`
+`
+)
+
 let compiled: Examples | undefined
 /** Made by the first test that needs it. */
-const examples = (): Examples => (compiled ??= new Examples(PAGES))
+const examples = (): Examples => (compiled ??= new Examples([...PAGES, WRONG]))
 
 test.group('documentation | examples', (group) => {
   group.tap((one) => one.timeout(COMPILES_WITHIN_MS))
@@ -27,6 +48,14 @@ test.group('documentation | examples', (group) => {
       assert.deepEqual(examples().breachesOf(one), [])
     })
   }
+
+  test('a wrong example is found, with its line', ({ assert }) => {
+    const [module, store, input, ...others] = examples().breachesOf(WRONG)
+    assert.match(module, /^docs\/wrong\.md:5 .*#steps\/nowhere/)
+    assert.match(store, /^docs\/wrong\.md:7 .*StateStore/)
+    assert.match(input, /^docs\/wrong\.md:14 [^]*string/)
+    assert.deepEqual(others, [])
+  })
 
   test('an example that is not checked says why', ({ assert }) => {
     const silent = PAGES.flatMap(({ file, blocks }) =>
@@ -80,8 +109,10 @@ test.group('documentation | links', () => {
 
   test('every source file that a page names is there', ({ assert }) => {
     const missing = PAGES.flatMap(({ file, prose }) =>
-      [...prose.matchAll(/`((?:src|tests|providers|commands|services|stubs|examples)\/[\w/.-]+)`/g)]
+      [...prose.matchAll(/`((?:src|tests|examples)\/[\w/.-]+)`/g)]
         .map(([, path]) => path)
+        // What a script writes is not in the repository.
+        .filter((path) => path !== 'tests/bench/results.md')
         .filter((path) => !existsSync(join(ROOT, path)))
         .map((path) => `${file}: ${path}`)
     )
