@@ -2,6 +2,7 @@
  * Wakes: the one road of everything that can make a run move. A started run goes to the run dispatcher
  * when there is one; news of a run that waits is executed here, where it came in.
  */
+import { nextMacrotask } from '../foundation/clock.ts'
 import { bestEffort } from '../foundation/failure.ts'
 import type { TurnQueue } from '../turns/turn_queue.ts'
 import type { RunDispatcher } from './deps.ts'
@@ -26,19 +27,25 @@ export class Wakes {
    * engine drains the row is left for another instance.
    */
   started(runId: string): void {
-    if (!this.#options.drain.draining) this.handOff(runId)
+    // One microtask later: whoever causes a start is never re-entered by it.
+    if (!this.#options.drain.draining) this.#dispatchAfter(Promise.resolve(), runId)
   }
 
-  /** The same for what follows from a turn of ours: it goes on while draining. */
+  /**
+   * The same for what follows from a turn of ours: it goes on while draining. One macrotask later: a
+   * chain that never ends leaves room for everybody else in the process.
+   */
   handOff(runId: string): void {
+    this.#dispatchAfter(nextMacrotask(), runId)
+  }
+
+  #dispatchAfter(moment: Promise<void>, runId: string): void {
     const { queue, drain, runDispatcher, report } = this.#options
     const dispatch = async () => {
       if (runDispatcher) await runDispatcher.dispatch(runId)
       else await queue.begin(runId)
     }
-    // One microtask later: whoever causes a start is never re-entered by it.
-    const work = Promise.resolve().then(dispatch)
-    void drain.track(bestEffort('the row stays pending for a poll', work, report))
+    void drain.track(bestEffort('the row stays pending for a poll', moment.then(dispatch), report))
   }
 
   /** Something a waiting run may be waiting for is durable. Resolves when handed over. */

@@ -44,3 +44,8 @@ export function keepProcessAlive(): Cancel {
   const timer = setInterval(() => {}, LONGEST_TIMEOUT_MS)
   return () => clearInterval(timer)
 }
+
+/** Resolves once the event loop came round: timers and IO had their turn. */
+export function nextMacrotask(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
