@@ -37,6 +37,7 @@ export class TurnQueue {
   readonly #options: TurnQueueOptions
   readonly #executing = new Map<string, Executing>()
   readonly #claiming = new Set<string>()
+  readonly #handOvers = new Set<Promise<void>>()
   readonly #refused = new Map<string, number>()
   /** Slots that passes under way have asked runs for. */
   #asked = 0
@@ -61,9 +62,9 @@ export class TurnQueue {
     return this.#executing.has(runId)
   }
 
-  /** Turns in flight, for a drain. */
+  /** Turns in flight, and what is about to become one, for a drain. */
   inFlight(): Promise<unknown>[] {
-    return [...this.#executing.values()].map((turn) => turn.done)
+    return [...this.#handOvers, ...[...this.#executing.values()].map((turn) => turn.done)]
   }
 
   /** News of a run. Resolves when handed over; rejects when the store did not take it. */
@@ -200,15 +201,19 @@ export class TurnQueue {
     await before
     const report = await runTurn.execute(claimed, handle, needs.settings.instanceId)
     if (report.refused) this.#refused.set(report.runId, needs.clock() + REFUSED_MS)
-    if (report.again) queueMicrotask(() => this.#again(report.runId))
+    // The turn's end found a wake request: the next turn starts as soon as this one is over.
+    if (report.again)
+      this.#handOver('the timer poll sees the wake request', this.wake(report.runId))
     onReport(report)
     return report
   }
 
-  /** The turn's end found a wake request: the next turn starts at once. */
-  #again(runId: string): void {
-    const { needs } = this.#options
-    void bestEffort('the timer poll sees the wake request', this.wake(runId), needs.report)
+  /** Tracked from here on: a drain must not end between two turns. */
+  #handOver(reason: string, work: Promise<unknown>): void {
+    const tracked: Promise<void> = bestEffort(reason, work, this.#options.needs.report).finally(
+      () => this.#handOvers.delete(tracked)
+    )
+    this.#handOvers.add(tracked)
   }
 
   #slotFreed(): Promise<void> {
@@ -220,8 +225,7 @@ export class TurnQueue {
     for (const runId of this.#backlog) {
       if (this.freeSlots === 0) return
       this.#backlog.delete(runId)
-      const { needs } = this.#options
-      void bestEffort('the row is due for a poll', this.#claimAndRun(runId), needs.report)
+      this.#handOver('the row is due for a poll', this.#claimAndRun(runId))
     }
   }
 
