@@ -132,7 +132,7 @@ export function assemble(config: EngineConfig): Collaborators {
     starter: new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes }),
     waiter: new RunWaiter({ store, hub, timers }),
     canceller: new Canceller({ store, hub, wakes, clock }),
-    operator: new Operator({ store, queue, wakes, clock }),
+    operator: new Operator({ store, queue, wakes, clock, settings, report }),
     signals: new Signals({ store, queue, wakes, clock, maxPayloadBytes }),
     polls: new Polls({ queue, recovery, drain, timerBatchSize }),
     drain,

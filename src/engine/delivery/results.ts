@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../../foundation/clock.ts'
 import { Batcher } from '../../foundation/batcher.ts'
+import { DurableError } from '../../foundation/failure.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { CheckpointSettlement } from '../../store/ports/pending_settles.ts'
 import type { SettleTarget } from '../../store/ports/turn_commits.ts'
@@ -101,6 +102,9 @@ export class Results {
     const row = await store.getCheckpoint(result.runId, result.seq)
     if (row?.status !== 'pending' || row.stepId !== result.stepId) return
     await store.saveCheckpointIfPending({ ...row, error: result.error ?? { message: 'failed' } })
+    const run = await store.getRun(result.runId)
+    if (!run || isTerminalStatus(run.status)) return
+    throw new DurableError(`run ${run.id} was re-opened meanwhile: the failure is to come again`)
   }
 }
 

@@ -1,11 +1,14 @@
 /*
- * Operator verbs: running a run now, and bringing a failed or dead one back. A retry first takes back
- * the attempts of what failed, or the replay would rethrow its own history at once; which failures are
- * really tried again the next turn decides (turns/reopen.ts).
+ * Operator verbs: running a run now, and bringing a failed or dead one back. A retry takes back the
+ * attempts of what failed, or the replay would rethrow its own history at once; which failures are
+ * really tried again the next turn decides (turns/reopen.ts). All of it happens under the run's lease,
+ * held under a name of its own: a second operator, or a write that comes late, changes nothing.
  */
 import { RunNotFoundError } from '../../errors.ts'
 import type { Clock } from '../../foundation/clock.ts'
+import { bestEffort } from '../../foundation/failure.ts'
 import type { FullStore } from '../../store/full_store.ts'
+import type { TurnSettings } from '../../turns/needs.ts'
 import type { TurnQueue } from '../../turns/turn_queue.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { RunResult, RunStatus, WorkflowRun } from '../../types/run.ts'
@@ -17,6 +20,8 @@ export interface OperatorOptions {
   queue: TurnQueue
   wakes: Pick<Wakes, 'started' | 'newsInBackground'>
   clock: Clock
+  settings: Pick<TurnSettings, 'instanceId' | 'leaseMs'>
+  report: (error: unknown, what: string) => void
 }
 
 const FAILED: RunStatus[] = ['failed', 'dead']
@@ -37,7 +42,7 @@ export class Operator {
     if (run.status === 'completed' || run.status === 'cancelled' || run.status === 'dead') {
       return resultOf(run)
     }
-    if (run.status === 'failed') await this.#reopen(run, ['failed'])
+    if (run.status === 'failed') await this.#leased(runId, (now) => this.#reopen(now, ['failed']))
     const report = await queue.run(runId)
     if (report?.refused) throw report.refused
     if (report && !report.lost) return resultOfTurn(report)
@@ -52,30 +57,40 @@ export class Operator {
     const run = await store.getRun(runId)
     if (!run) return null
     if (run.status === 'completed' || run.status === 'cancelled') return resultOf(run)
-    const leased = (run.lockedUntil ?? 0) > clock()
-    // Clearing a live worker's lease would run the body twice.
-    if (run.status === 'running' && leased) return resultOf(run)
-    const reopened = FAILED.includes(run.status)
-      ? await this.#reopen(run, FAILED)
-      : await store.updateRunIf(runId, PARKED, {
-          status: 'pending',
-          wakeAt: undefined,
-          updatedAt: new Date(clock()),
-        })
+    // Never a run that somebody holds: clearing a live lease would run the body twice.
+    const reopened = await this.#leased(runId, (now) =>
+      FAILED.includes(now.status)
+        ? this.#reopen(now, FAILED)
+        : store.updateRunIf(runId, PARKED, {
+            status: 'pending',
+            wakeAt: undefined,
+            updatedAt: new Date(clock()),
+          })
+    )
     if (!reopened) return this.#current(runId)
-    await store.releaseRunLock(runId)
     wakes.started(runId)
     return { runId, status: 'pending' }
   }
 
-  /** Takes back the attempts of what failed, then the failure itself. */
+  /** Works on the run while nobody else can; false when somebody holds it. */
+  async #leased(runId: string, work: (run: WorkflowRun) => Promise<boolean>): Promise<boolean> {
+    const { store, clock, settings, report } = this.#options
+    const now = clock()
+    if (!(await store.tryLockRun(runId, this.#owner, now + settings.leaseMs, now))) return false
+    const run = await store.getRun(runId)
+    const done = run !== null && (await work(run))
+    const release = store.releaseRunLock(runId, this.#owner)
+    await bestEffort('the lease lapses by itself', release, report)
+    return done
+  }
+
+  /**
+   * Takes back the failure, then the attempts of what failed: a failure that is noted on a row in between
+   * is seen by the one or the other (delivery/results.ts).
+   */
   async #reopen(run: WorkflowRun, from: RunStatus[]): Promise<boolean> {
     const { store, clock } = this.#options
-    for (const row of await store.listCheckpoints(run.id)) {
-      const reset = resetRow(row, clock())
-      if (reset) await store.saveCheckpoint(reset)
-    }
-    return store.updateRunIf(run.id, from, {
+    const flipped = await store.updateRunIf(run.id, from, {
       status: 'pending',
       error: undefined,
       recoveryAttempts: 0,
@@ -84,6 +99,26 @@ export class Operator {
       cancelRequestedAt: undefined,
       updatedAt: new Date(clock()),
     })
+    if (flipped) await this.#takeBack(run)
+    return flipped
+  }
+
+  async #takeBack(run: WorkflowRun): Promise<void> {
+    const { store, clock } = this.#options
+    const rows = (await store.listCheckpoints(run.id)).flatMap((row) => resetRow(row, clock()) ?? [])
+    if (rows.length === 0) return
+    if (!store.capabilities.transaction) {
+      for (const row of rows) await store.saveCheckpoint(row)
+      return
+    }
+    const fence = { owner: this.#owner, turn: run.turns ?? 0 }
+    await store.transaction(async (tx) => {
+      for (const row of rows) await tx.saveCheckpoint(row, fence)
+    })
+  }
+
+  get #owner(): string {
+    return `${this.#options.settings.instanceId}/operator`
   }
 
   async #current(runId: string): Promise<RunResult | null> {
