@@ -79,14 +79,15 @@ export class Recovery {
 
   /** Its work is on a transport. What the lost turn may not have sent goes out first. */
   async #park(run: WorkflowRun, inFlight: StepCheckpoint[], owner: string): Promise<TurnVerdict> {
-    const { store, clock, settings, sender, wakes, report } = this.#options
+    const { store, clock, settings, sender, wakes } = this.#options
     const claimedAt = run.claimedAt?.getTime() ?? Infinity
     for (const row of inFlight) {
       // An undo is sent by the turn that follows the list of undos.
       if (row.seq < 0) continue
       // A volatile transport's task that died is sent again once it is silent for long enough.
       if (row.enqueuedAt.getTime() < claimedAt || sender.isVolatile()) continue
-      await bestEffort('the next turn reviews it', this.#resend(row), report)
+      // Not sent, not parked: no later turn would send it. The next pass takes the run again.
+      await this.#resend(row)
     }
     const now = clock()
     // The lost turn may have been claimed for news that nobody has read.
