@@ -3,6 +3,8 @@
  */
 import { isSettledStatus, type StepCheckpoint } from '../../src/types/checkpoint.ts'
 import { isTerminalStatus, type WorkflowRun } from '../../src/types/run.ts'
+import type { StepError } from '../../src/foundation/failure.ts'
+import type { LeaseFence } from '../../src/store/ports/transactions.ts'
 import type { TurnCommit, TurnVerdict } from '../../src/store/ports/turn_commits.ts'
 import type { Operation, Shadow, Watcher } from './shadow.ts'
 import type { VirtualTime } from './virtual_time.ts'
@@ -25,8 +27,6 @@ export class Checks implements Watcher {
   readonly #options: ChecksOptions
   /** Runs that were asked to undo what they did. */
   readonly intents = new Set<string>()
-  /** Runs whose failures were taken back, but which were not opened again. */
-  readonly halfReopened = new Set<string>()
   /** When the undo list of a run was recorded, and when rows were settled. */
   readonly #unwoundAt = new Map<string, number>()
   readonly #settledAt = new Map<string, number>()
@@ -46,7 +46,7 @@ export class Checks implements Watcher {
     if (name === 'commitTurn') {
       this.#held = this.#options.shadow.run((args[0] as TurnCommit).runId)
     } else if (name === 'commit') {
-      const [row] = args as [StepCheckpoint | undefined]
+      const [[row]] = args as [StepCheckpoint[]]
       if (row) this.#held = this.#options.shadow.run(row.runId)
     }
   }
@@ -73,6 +73,7 @@ export class Checks implements Watcher {
     if (before?.status !== status || before?.lockedBy !== after.lockedBy) {
       note(() => `  run ${id} ${before?.status ?? '–'} → ${describe(after)} by ${by.process}`)
     }
+    if (after.error && !same(before?.error, after.error)) this.#explained(id, after.error)
     if (before && isTerminalStatus(before.status)) this.#terminal(before, after, by)
     if (isTerminalStatus(status) && before?.status !== status) this.#endedAt.set(id, time.now)
     if (status === 'suspended' && after.wakeAt === undefined && !after.wakeRequestedAt) {
@@ -92,11 +93,11 @@ export class Checks implements Watcher {
     if (before && after.seq >= 0 && (before.name !== after.name || before.kind !== after.kind)) {
       this.#fail('position', `${where}: ${before.name} is overwritten by ${after.name}`)
     }
+    if (after.error && !same(before?.error, after.error)) this.#explained(where, after.error)
     if (before && isSettledStatus(before.status)) this.#settled(before, after, by)
     else if (isSettledStatus(after.status)) this.#settledAt.set(where, time.now)
-    if (after.seq === -1 && after.attempts > 0 && !before?.attempts) {
-      this.#unwoundAt.set(after.runId, time.now)
-    }
+    if (after.seq === -1 && after.attempts === 0) this.#unwoundAt.delete(after.runId)
+    else if (after.seq === -1 && !before?.attempts) this.#unwoundAt.set(after.runId, time.now)
     this.#ordered(before, after, by)
     if (OUTSIDE.has(by.name) && isSettledStatus(after.status)) {
       const news = this.#news.get(after.runId) ?? new Map<number, number>()
@@ -111,8 +112,6 @@ export class Checks implements Watcher {
       if (same(before.output, after.output) && same(before.error, after.error)) return
       this.#fail('terminal', `${after.id} ended as ${before.status} and changed`)
     } else if (reopened && by.name === 'updateRunIf' && after.status === 'pending') {
-      this.halfReopened.delete(after.id)
-      this.#unwoundAt.delete(after.id)
       this.#news.delete(after.id)
     } else {
       this.#fail('terminal', `${after.id}: ${before.status} → ${after.status} by ${by.name}`)
@@ -123,18 +122,24 @@ export class Checks implements Watcher {
   #settled(before: StepCheckpoint, after: StepCheckpoint, by: Operation): void {
     const where = `${after.runId}#${after.seq}`
     if (same(outcome(before), outcome(after))) return
-    if (by.name === 'saveCheckpoint' && (before.status === 'failed' || after.seq < 0)) {
-      this.halfReopened.add(after.runId)
-      return
+    if (by.name === 'commit') {
+      const [, fence] = by.args as [unknown, LeaseFence?]
+      const operator = fence?.owner.endsWith('/operator')
+      if (operator && (before.status === 'failed' || after.seq < 0)) return
+      // A transaction that a retry runs again: its failure was taken back.
+      if (before.status === 'failed' && before.attempts === 0) return
     }
-    // A transaction that a retry runs again: its failure was taken back.
-    if (by.name === 'commit' && before.status === 'failed' && before.attempts === 0) return
     if (by.name === 'commitTurn' && before.status === 'failed') {
       const write = (by.args[0] as TurnCommit).rows?.find(({ row }) => row.seq === after.seq)
       if (write?.retryOf === before.attempts) return
     }
     const change = `${describeRow(before)} → ${describeRow(after)}`
     this.#fail('settled', `${where}: ${change} by ${by.name} of ${by.process}`)
+  }
+
+  /** Whatever fails says why: one of the failures that a world contains. */
+  #explained(where: string, error: StepError): void {
+    if (!EXPECTED_ERROR.test(error.message)) this.#fail('error', `${where}: ${error.message}`)
   }
 
   #ordered(before: StepCheckpoint | undefined, after: StepCheckpoint, by: Operation): void {
@@ -173,7 +178,7 @@ export class Checks implements Watcher {
   }
 
   #transacted(by: Operation): void {
-    const [row, fence] = by.args as [StepCheckpoint?, { owner: string; turn: number }?]
+    const [[row], fence] = by.args as [StepCheckpoint[], LeaseFence?]
     const held = this.#held
     if (!row || !fence || !held) return
     if (held.lockedBy !== fence.owner || held.turns !== fence.turn) {
@@ -209,6 +214,20 @@ export class Checks implements Watcher {
     this.#options.fail(kind, text)
   }
 }
+
+const EXPECTED_ERROR = new RegExp(
+  [
+    '^(local|transaction|undo|s\\d+) \\d+$',
+    '^no signal "tok\\d" within \\d+ms$',
+    '^the broker did not answer$',
+    '^step "s\\d+" was dispatched \\d+ times without an answer$',
+    '^step r\\S+: no result or heartbeat within \\d+ms$',
+    '^All promises were rejected$',
+    '^cancelled$',
+    '^crashed \\d+ times without progress',
+    '^run \\S+, position', // reported as nondeterminism
+  ].join('|')
+)
 
 /** Operations that settle rows from outside a turn. */
 const OUTSIDE = new Set(['settleCheckpointsIfPending', 'deliverSignal', 'pairSignal'])

@@ -10,6 +10,7 @@ import type { StoreTransaction } from '../../src/store/ports/transactions.ts'
 import type { SignalDelivery, SignalOutcome, TurnCommit } from '../../src/store/ports/turn_commits.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
+import type { StepCheckpoint } from '../../src/types/checkpoint.ts'
 import type { Backend } from './backend.ts'
 import type { Effects, TransactionHandle } from './effects.ts'
 import type { Random } from './random.ts'
@@ -177,14 +178,16 @@ class FaultyStore {
     reject: (error: unknown) => void
   ): void {
     const { backend, effects } = this.#world
-    const commit: Operation = { process: this.#client.id, name: 'commit', args: [] }
+    const rows: StepCheckpoint[] = []
+    const commit: Operation = { process: this.#client.id, name: 'commit', args: [rows] }
     let sent = false
     const ended: Promise<void> = backend.store.transaction!(async (tx) => {
       const value = await work({
         raw: handle,
         saveCheckpoint: (given, fence) => {
           const row = copied(given)
-          commit.args = [row, fence]
+          rows.push(row)
+          commit.args = [rows, fence]
           const saving = { name: 'tx.saveCheckpoint', args: [row, fence] }
           return this.#send(saving, () => tx.saveCheckpoint(row, fence)) as Promise<void>
         },

@@ -15,8 +15,6 @@ export interface FinishedWorld {
   effects: Effects
   programs: ReadonlyMap<string, Program>
   intents: ReadonlySet<string>
-  /** Runs whose failures were taken back, but which were not opened again. */
-  halfReopened: ReadonlySet<string>
   settledBeforeUnwind(row: StepCheckpoint): boolean
   /** Payloads whose signal was accepted, and all that were ever sent. */
   accepted: ReadonlySet<string>
@@ -37,7 +35,6 @@ export async function verify(world: FinishedWorld): Promise<void> {
       continue
     }
     verifyEffects(world, run, rows)
-    if (world.halfReopened.has(run.id)) continue
     verifyUndos(world, run, rows)
     if (run.error?.code === 'non_determinism') world.fail('nondeterminism', run.error.message)
     else if (run.status === 'completed' || run.status === 'failed') await verifyEnd(world, run, rows)

@@ -160,7 +160,10 @@ class World {
     if (random() < 0.1) this.#scheduleCancel()
     if (random() < 0.5) {
       for (let i = 0; i < 4; i++) {
-        time.after(1000 + 0.8 * CHAOS_MS * random(), () => this.#reopenFailed())
+        time.after(1000 + 0.8 * CHAOS_MS * random(), () => {
+          this.#reopenFailed()
+          if (random() < 0.2) time.after(60 * random(), () => this.#reopenFailed())
+        })
       }
     }
     if (random() < 0.3) {
@@ -289,7 +292,7 @@ class World {
     const random = this.#random
     const compensate = random() < 0.6
     const dice = random()
-    this.#time.after(0.4 * CHAOS_MS * random(), () => {
+    this.#time.after(0.6 * CHAOS_MS * random() * random(), () => {
       const live = this.#backend.shadow
         .runs()
         .filter(({ status }) => LIVE_RUN_STATUSES.includes(status))
@@ -306,7 +309,8 @@ class World {
 
   #reopenFailed(): void {
     for (const { id, status } of this.#backend.shadow.runs()) {
-      if (status !== 'failed' && status !== 'dead') continue
+      const failed = status === 'failed' || status === 'dead'
+      if (!failed && this.#random() < 0.8) continue
       const one = this.#any()
       this.#note(() => `requeue ${id} at ${one?.id}`)
       const verb = this.#random() < 0.8 ? one?.engine.requeue(id) : one?.engine.resume(id)
@@ -336,7 +340,6 @@ class World {
       effects: this.#store.effects,
       programs: this.#programs,
       intents: this.#checks.intents,
-      halfReopened: this.#checks.halfReopened,
       settledBeforeUnwind: (row) => this.#checks.wasSettledBeforeUnwind(row),
       accepted: this.#accepted,
       sent: this.#sent,
