@@ -51,10 +51,10 @@ test.group('Discovery at boot', () => {
             tally() { return this.counter.count() }
           }`,
       },
-      prepare: async (app) => {
-        const file = app.makeURL('app/services/counter.ts').href
+      prepare: async (created) => {
+        const file = created.makeURL('app/services/counter.ts').href
         const { Counter } = await import(file)
-        app.container.singleton(Counter, () => new Counter())
+        created.container.singleton(Counter, () => new Counter())
       },
     })
     const engine = await app.container.make(WorkflowEngine)
@@ -118,9 +118,9 @@ test.group('Discovery at boot', () => {
           import { BaseWorkflow } from '${PACKAGE}'
           export default class Nameless extends BaseWorkflow { async run() {} }`,
       },
-      prepare: (app) =>
-        app.booting(() => {
-          app.container.resolving('logger', (logger) => {
+      prepare: (created) =>
+        created.booting(() => {
+          created.container.resolving('logger', (logger) => {
             logger.warn = ((message: string) => void warnings.push(message)) as never
           })
         }),

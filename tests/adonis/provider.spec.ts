@@ -1,6 +1,6 @@
 import { test } from '@japa/runner'
 import type { AppEnvironments } from '@adonisjs/core/types/app'
-import { Database } from '@adonisjs/lucid/database'
+import type { Database } from '@adonisjs/lucid/database'
 import {
   BaseWorkflow,
   defineConfig,

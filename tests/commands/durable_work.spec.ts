@@ -1,4 +1,5 @@
 import { getActiveTestOrFail, test } from '@japa/runner'
+import { stripVTControlCharacters } from 'node:util'
 import DurableWork from '../../commands/durable_work.ts'
 import {
   defineConfig,
@@ -59,7 +60,7 @@ const until = async (holds: () => unknown) => {
 }
 
 function logsOf(command: DurableWork): string[] {
-  return command.logger.getLogs().map(({ message }) => message.replaceAll(/\S*\[\d+m|\u001b/g, ''))
+  return command.logger.getLogs().map(({ message }) => stripVTControlCharacters(message))
 }
 
 /** A run that stays in a local step until `end`. */

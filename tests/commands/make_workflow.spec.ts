@@ -57,7 +57,8 @@ test.group('make:workflow', () => {
 
   test('goes where --dir says', async ({ assert }) => {
     const { read } = await make(['billing/charge', '--dir=modules/flows'])
-    assert.include(await read('modules/flows/billing/charge_workflow.ts'), 'class ChargeWorkflow')
+    const source = await read('modules/flows/billing/charge_workflow.ts')
+    assert.include(source, 'class ChargeWorkflow')
   })
 
   test('leaves an existing file alone unless it is forced', async ({ assert }) => {
@@ -72,7 +73,8 @@ test.group('make:workflow', () => {
     const app = await createApp()
     await writeFile(app.makePath('given.txt'), '// given')
     const { read } = await make(['order', `--contents-from=${app.makePath('given.txt')}`])
-    assert.equal((await read('app/workflows/order_workflow.ts')).trim(), '// given')
+    const source = await read('app/workflows/order_workflow.ts')
+    assert.equal(source.trim(), '// given')
   })
 
   test('its class runs', async ({ assert }) => {
@@ -80,8 +82,9 @@ test.group('make:workflow', () => {
       await import('../../index.ts')
     const { app, read } = await make(['order'])
     const file = 'app/workflows/order_workflow.ts'
+    const source = await read(file)
     // What the application would find in its node_modules.
-    const local = (await read(file)).replace(
+    const local = source.replace(
       '@adonis-agora/durable',
       new URL('../../index.ts', import.meta.url).href
     )
