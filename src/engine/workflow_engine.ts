@@ -85,8 +85,9 @@ export class WorkflowEngine implements EngineApi {
     signal: { token: string; payload?: unknown },
     options?: StartOptions
   ): Promise<{ runId: string }> {
+    const send = this.#parts.signals.prepare(signal.token, signal.payload)
     await this.start(workflow, input, runId, options)
-    await this.signal(signal.token, signal.payload)
+    await send()
     return { runId }
   }
 

@@ -31,26 +31,30 @@ export class Signals {
 
   /** The run's state after the turn the payload caused; null when it was buffered. */
   async signal(token: string, payload: unknown): Promise<RunResult | null> {
-    const { store, clock } = this.#options
+    return this.prepare(token, payload)()
+  }
+
+  /** Refuses what cannot be delivered, before anything is written; the answer delivers. */
+  prepare(token: string, payload: unknown): () => Promise<RunResult | null> {
     const problem = keyProblem(token, Infinity)
     if (problem) throw new InvalidArgumentError('signal: the token', problem)
-    const stored = storableToken(token)
-    const nowMs = clock()
-    let outcome = await store.deliverSignal({
-      token: stored,
-      payload: this.#stored(token, payload),
-      nowMs,
-      buffer: true,
-    })
-    // A wait may have registered between the miss and the buffering.
-    if (!outcome.delivered) outcome = await store.pairSignal(stored, nowMs)
-    return outcome.delivered ? this.#wake(outcome.runId) : null
+    const stored = this.#stored(token, payload)
+    return () => this.#deliver(storableToken(token), stored)
   }
 
   /** Latest value a run published under a key. */
   async getEvent(runId: string, key: string): Promise<unknown> {
     const row = await this.#options.store.getLatestCheckpointByName(runId, eventKeyName(key))
     return row?.output
+  }
+
+  async #deliver(token: string, payload: unknown): Promise<RunResult | null> {
+    const { store, clock } = this.#options
+    const nowMs = clock()
+    let outcome = await store.deliverSignal({ token, payload, nowMs, buffer: true })
+    // A wait may have registered between the miss and the buffering.
+    if (!outcome.delivered) outcome = await store.pairSignal(token, nowMs)
+    return outcome.delivered ? this.#wake(outcome.runId) : null
   }
 
   async #wake(runId: string): Promise<RunResult | null> {
