@@ -105,11 +105,11 @@ function checkOptions(options: StartOptions): void {
   }
   if (options.namespace) check('start: the namespace', keyProblem(options.namespace))
   if (options.origin !== undefined) check('start: the origin', keyProblem(options.origin))
-  if (options.startAt !== undefined && !Number.isFinite(Number(options.startAt))) {
+  if (options.startAt !== undefined && !isMoment(options.startAt)) {
     throw new InvalidArgumentError('start: startAt', 'must be a valid Date or epoch ms')
   }
-  if (options.priority !== undefined && !Number.isInteger(options.priority)) {
-    throw new InvalidArgumentError('start: priority', 'must be an integer')
+  if (options.priority !== undefined && !isInt32(options.priority)) {
+    throw new InvalidArgumentError('start: priority', 'must be an integer of at most 32 bits')
   }
   if (options.concurrency !== undefined) {
     throw new InvalidArgumentError('start: concurrency', 'is not supported by this release')
@@ -120,15 +120,23 @@ function checkOptions(options: StartOptions): void {
 function checkAttributes(attributes: SearchAttributes | undefined): void {
   for (const [key, value] of Object.entries(attributes ?? {})) {
     check(`start: the search attribute ${JSON.stringify(key)}`, keyProblem(key))
-    const type = typeof value
-    const finite = type === 'number' && Number.isFinite(value)
-    if (type === 'string' || type === 'boolean' || finite) continue
+    if (typeof value === 'boolean' || Number.isFinite(value)) continue
+    // Text is compared by the database, which may not be able to hold these.
+    if (typeof value === 'string' && !value.includes('\u0000') && value.isWellFormed()) continue
     throw new InvalidArgumentError(
       `start: the search attribute "${key}"`,
-      'must be a string, a boolean or a finite number'
+      'must be a string, a boolean or a finite number; of strings, well-formed Unicode without U+0000'
     )
   }
 }
+
+/** A Date or epoch ms that a Date can hold. */
+const isMoment = (value: unknown): boolean =>
+  (value instanceof Date || typeof value === 'number') && !Number.isNaN(new Date(value).getTime())
+
+/** What every store keeps in an integer column. */
+const isInt32 = (value: unknown): boolean =>
+  Number.isInteger(value) && Math.abs(value as number) < 2 ** 31
 
 async function validateInput(workflow: RegisteredWorkflow, input: unknown): Promise<void> {
   const { inputSchema, validateInput: validate } = workflow.options
