@@ -70,6 +70,8 @@ export class Boundaries {
   readonly #options: BoundariesOptions
   readonly #seen = new Map<string, number>()
   #held = false
+  /** Calls that reached the data and have not returned. */
+  inFlight = 0
 
   constructor(options: BoundariesOptions) {
     this.#options = options
@@ -77,7 +79,15 @@ export class Boundaries {
       get: (base, name) => {
         const member = Reflect.get(base, name) as unknown
         if (typeof member !== 'function' || typeof name !== 'string') return member
-        return (...args: never[]) => this.#call(name, member.bind(base) as Call, args)
+        const counted: Call = async (...args) => {
+          this.inFlight += 1
+          try {
+            return await (member.bind(base) as Call)(...args)
+          } finally {
+            this.inFlight -= 1
+          }
+        }
+        return (...args: never[]) => this.#call(name, counted, args)
       },
     })
   }

@@ -5,6 +5,7 @@
  */
 import { describe, judge, timelineOf } from './judge.ts'
 import type { CrashData } from './data.ts'
+import type { Life } from './life.ts'
 import type { Scoreboard } from './scoreboard.ts'
 import { Stage, type Subject } from './stage.ts'
 
@@ -16,6 +17,8 @@ export interface BoundaryTrialOptions {
   together: number
   /** Trials at once. */
   parallel: number
+  /** Lives on and takes over in every trial; without it each trial starts a new process for that. */
+  heir?: Life
 }
 
 const LEASE_MS = 400
@@ -105,7 +108,7 @@ function report(scoreboard: Scoreboard, what: string, { problems, detail }: Trie
 
 /** Brings one run to each plan, all in one process per life. */
 async function trial(options: BoundaryTrialOptions, plans: Plan[]): Promise<Tried[]> {
-  const { data, bad } = options
+  const { data, bad, heir } = options
   const pollMs = POLL_MS * Math.max(1, plans.length / HOSTS_A_POLL)
   const stage = new Stage({ data, name: `b${++stages}`, leaseMs: LEASE_MS, pollMs })
   const lives = Math.max(...plans.map((plan) => plan.length)) + 1
@@ -113,7 +116,9 @@ async function trial(options: BoundaryTrialOptions, plans: Plan[]): Promise<Trie
     const subjects: Subject[] = []
     while (subjects.length < plans.length) subjects.push(stage.subject(await stage.host(), bad))
     const reached = plans.map(() => 0)
-    const processes = Array.from({ length: lives }, (_, nth) => stage.spawn(`.${nth + 1}`))
+    const processes = Array.from({ length: lives }, (_, nth) =>
+      heir && nth === lives - 1 ? stage.borrow(heir) : stage.spawn(`.${nth + 1}`)
+    )
     for (const [nth, life] of processes.entries()) {
       await life.ready
       const open = subjects.filter(({ ended }) => !ended)

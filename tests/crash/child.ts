@@ -4,7 +4,9 @@
  *
  *   child.ts '{"life":"a1","log":"/tmp/…/log"}'
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
+import { runWorkerLoop } from '../../src/loop/main.ts'
 import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
 import { InMemoryTransport } from '../../src/transport/memory/memory_transport.ts'
 import { type DatabaseLocation, openDatabase } from '../helpers/databases.ts'
@@ -16,6 +18,7 @@ const { life, log: logPath } = JSON.parse(process.argv[2]) as { life: string; lo
 const log = new LogWriter(logPath, life)
 const databases = new Map<string, ReturnType<typeof openDatabase>>()
 const hosts = new Map<string, Host>()
+const CALLS_AT_ONCE = 3
 const NEVER = new Promise<never>(() => {})
 
 function tell(notice: Notice): void {
@@ -32,15 +35,25 @@ function databaseAt(location: DatabaseLocation) {
   return db
 }
 
+async function closeDatabase(location: DatabaseLocation): Promise<void> {
+  const key = JSON.stringify(location)
+  const db = databases.get(key)
+  databases.delete(key)
+  await db?.manager.closeAll()
+}
+
 class Host {
   readonly engine: WorkflowEngine
+  readonly #location: DatabaseLocation
   readonly #boundaries: Boundaries
-  readonly #loop: NodeJS.Timeout
+  readonly #stop = Promise.withResolvers<void>()
+  readonly #loop: Promise<number>
   readonly #name: string
 
   constructor(options: OpenHost) {
     const { host, location, target, announce, leaseMs, pollMs } = options
     this.#name = host
+    this.#location = location
     const base = new LucidStateStore(databaseAt(location))
     this.#boundaries = new Boundaries({
       base,
@@ -65,20 +78,26 @@ class Host {
       if (this.#boundaries.held) return
       if (type === 'run.completed' || type === 'run.failed') tell({ is: 'ended', host, runId })
     })
-    this.#loop = setInterval(() => this.#poll(), pollMs)
+    this.#loop = runWorkerLoop(this.engine, {
+      intervalMs: pollMs,
+      stopSignal: this.#stop.promise,
+      sleep: (ms) => this.#pause(ms),
+      logger: { info: () => {}, error: (text) => this.#report('worker loop', text) },
+    })
   }
 
-  close(): Promise<void> {
-    clearInterval(this.#loop)
-    return this.engine.drain()
+  async close(): Promise<void> {
+    this.#stop.resolve()
+    await this.#loop
+    if (this.#location.dialect === 'sqlite') await closeDatabase(this.#location)
   }
 
-  #poll(): void {
-    if (this.#boundaries.held) return
-    const { engine } = this
-    void engine.runPending().catch((error) => this.#report('runPending', error))
-    void engine.recoverIncomplete().catch((error) => this.#report('recoverIncomplete', error))
-    void engine.resumeDueTimers().catch((error) => this.#report('resumeDueTimers', error))
+  /** Polls that a slow machine has not answered yet are not followed by more. */
+  async #pause(ms: number): Promise<void> {
+    do {
+      if (this.#boundaries.held) await NEVER
+      await pause(ms)
+    } while (this.#boundaries.inFlight > CALLS_AT_ONCE)
   }
 
   /** A host that was held leaves no trace any more, as if its process were dead already. */
@@ -99,6 +118,8 @@ async function perform(request: Request): Promise<void> {
     return
   }
   const host = hosts.get(request.host)
+  // Its run ended before this life.
+  if (!host && request.do === 'close') return
   if (!host) throw new Error(`no host ${request.host} in ${life}`)
   switch (request.do) {
     case 'start': {

@@ -17,7 +17,7 @@ import {
   openDatabase,
   type TestDatabase,
 } from '../helpers/databases.ts'
-import { approvalToken, LEDGER } from './protocol.ts'
+import { approvalToken, LEDGER, LogReader } from './protocol.ts'
 
 export type CrashDialect = 'sqlite' | 'postgres'
 
@@ -37,12 +37,15 @@ export class CrashData {
   readonly #template: TestDatabase
   readonly #folder: string
   readonly #opened = new Map<string, Database>()
+  /** What all children over these data did. */
+  readonly log: LogReader
   #files = 0
 
   private constructor(dialect: CrashDialect, template: TestDatabase, folder: string) {
     this.dialect = dialect
     this.#template = template
     this.#folder = folder
+    this.log = new LogReader(join(folder, 'log'))
   }
 
   static async create(dialect: CrashDialect): Promise<CrashData> {
@@ -57,10 +60,6 @@ export class CrashData {
     const folder = await mkdtemp(join(tmpdir(), 'durable-crash-'))
     if (dialect === 'sqlite') await template.db.manager.closeAll()
     return new CrashData(dialect, template, folder)
-  }
-
-  get folder(): string {
-    return this.#folder
   }
 
   /**

@@ -13,7 +13,6 @@ const ANSWER_MS = 30_000
 export interface LifeOptions {
   name: string
   log: string
-  onNotice: (notice: Notice) => void
 }
 
 type Unanswered = { resolve: () => void; reject: (error: Error) => void }
@@ -21,13 +20,14 @@ type Unanswered = { resolve: () => void; reject: (error: Error) => void }
 export class Life {
   readonly name: string
   readonly #process: ChildProcess
+  readonly #listeners = new Set<(notice: Notice) => void>()
   readonly #unanswered = new Map<number, Unanswered>()
   readonly #exited: Promise<unknown>
   readonly ready: Promise<void>
   #errors = ''
   #sent = 0
 
-  constructor({ name, log, onNotice }: LifeOptions) {
+  constructor({ name, log }: LifeOptions) {
     this.name = name
     this.#process = spawn(
       process.execPath,
@@ -48,7 +48,7 @@ export class Life {
     this.#process.on('message', (notice: Notice) => {
       if (notice.is === 'ready') ready.resolve()
       else if (notice.is === 'ack') this.#answer(notice)
-      else onNotice(notice)
+      else for (const listener of this.#listeners) listener(notice)
     })
     void this.#exited.then(() => {
       const error = new Error(`child ${name} is gone ${this.#errors}`)
@@ -61,6 +61,12 @@ export class Life {
   /** What the process printed: nothing, when all is well. */
   get printed(): string {
     return this.#errors
+  }
+
+  /** Calls back for what the child says; the answer stops it. */
+  listen(listener: (notice: Notice) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
   }
 
   /** Resolves when the child did it; rejects when it failed or the child died first. */

@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util'
 import { backend } from '../helpers/backends.ts'
 import { boundaryTrials } from './boundary_trials.ts'
 import { CrashData, type CrashDialect } from './data.ts'
+import { Life } from './life.ts'
 import { randomTrials } from './random_trials.ts'
 import { Scoreboard } from './scoreboard.ts'
 import { takeoverTrials } from './takeover_trials.ts'
@@ -24,17 +25,20 @@ const { values } = parseArgs({
 })
 
 const SIZES = values.short
-  ? { together: 22, parallel: 1, kills: 10, rounds: 1 }
-  : { together: 1, parallel: 3, kills: 20, rounds: 5 }
+  ? { together: 32, parallel: 1, kills: 10, rounds: 1 }
+  : { together: 1, parallel: 2, kills: 20, rounds: 5 }
 
 const scoreboard = new Scoreboard()
 const random = mulberry32(Number(values.seed))
 scoreboard.say(`seed ${values.seed}`)
-try {
-  for (const dialect of await dialects()) await crash(dialect)
-} catch (error) {
-  scoreboard.fail('the crash tests run to their end', [String(error)], (error as Error).stack)
-}
+const wanted = await dialects()
+await Promise.all(
+  wanted.map((dialect) =>
+    crash(dialect).catch((error: Error) => {
+      scoreboard.fail(`${dialect}: the crash tests run to their end`, [error.message], error.stack)
+    })
+  )
+)
 scoreboard.end()
 process.exitCode = scoreboard.failed > 0 || scoreboard.passed === 0 ? 1 : 0
 
@@ -47,13 +51,15 @@ async function dialects(): Promise<CrashDialect[]> {
 async function crash(dialect: CrashDialect): Promise<void> {
   const { together, parallel, kills, rounds } = SIZES
   const data = await CrashData.create(dialect)
+  const heir = values.short ? new Life({ name: 'heir', log: data.log.path }) : undefined
   try {
     for (const bad of [false, true]) {
-      await boundaryTrials({ data, scoreboard, bad, together, parallel })
+      await boundaryTrials({ data, scoreboard, bad, together, parallel, heir })
     }
     await randomTrials({ data, scoreboard, kills, random })
     if (dialect === 'postgres') await takeoverTrials({ data, scoreboard, rounds, random })
   } finally {
+    await heir?.kill()
     await data.remove()
   }
 }

@@ -3,7 +3,7 @@
  * what a child did is appended to a file, line by line, with plain O_APPEND writes: such a line survives
  * the SIGKILL of its writer, an IPC message may not.
  */
-import { appendFileSync, closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { appendFileSync, closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 import type { DatabaseLocation } from '../helpers/databases.ts'
 
 /** One engine with its own namespace, transport and worker loop inside a child. */
@@ -66,7 +66,8 @@ export class LogWriter {
   }
 
   write(line: Omit<LogLine, 'life' | 'position'>): void {
-    writeSync(this.#file, `${JSON.stringify({ life: this.#life, ...line })}\n`)
+    // A line that its writer's death cuts off must not run into the next one.
+    writeSync(this.#file, `\n${JSON.stringify({ life: this.#life, ...line })}\n`)
   }
 
   close(): void {
@@ -74,9 +75,11 @@ export class LogWriter {
   }
 }
 
-/** The log of every child of a trial, in the order written. */
+/** The log of all children, in the order written. */
 export class LogReader {
   readonly path: string
+  readonly #lines: LogLine[] = []
+  #bytes = 0
 
   constructor(path: string) {
     this.path = path
@@ -84,12 +87,25 @@ export class LogReader {
   }
 
   /** Complete lines so far. */
-  lines(): LogLine[] {
-    const text = readFileSync(this.path, 'utf8')
-    return text
-      .slice(0, text.lastIndexOf('\n') + 1)
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line, position) => ({ ...(JSON.parse(line) as LogLine), position }))
+  lines(): readonly LogLine[] {
+    const text = this.#unread()
+    const whole = text.slice(0, text.lastIndexOf('\n') + 1)
+    this.#bytes += Buffer.byteLength(whole)
+    for (const line of whole.split('\n')) {
+      if (!line.endsWith('}')) continue
+      this.#lines.push({ ...(JSON.parse(line) as LogLine), position: this.#lines.length })
+    }
+    return this.#lines
+  }
+
+  #unread(): string {
+    const file = openSync(this.path, 'r')
+    try {
+      const unread = Buffer.alloc(fstatSync(file).size - this.#bytes)
+      const length = readSync(file, unread, 0, unread.length, this.#bytes)
+      return unread.toString('utf8', 0, length)
+    } finally {
+      closeSync(file)
+    }
   }
 }

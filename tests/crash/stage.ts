@@ -2,7 +2,6 @@
  * A stage: the runs of one trial, the lives that execute them one after the other, and what the outside
  * world owes them: a start and an approval each, given once whatever was killed in between.
  */
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isTerminalStatus } from '../../src/types/run.ts'
 import { isSettledStatus } from '../../src/types/checkpoint.ts'
@@ -10,7 +9,7 @@ import type { DatabaseLocation } from '../helpers/databases.ts'
 import type { CrashData } from './data.ts'
 import { type Death, type Evidence, settledNames } from './judge.ts'
 import { Life } from './life.ts'
-import { type LogLine, LogReader, type Notice } from './protocol.ts'
+import type { LogLine, Notice } from './protocol.ts'
 
 export interface Subject {
   host: string
@@ -40,16 +39,17 @@ const READ_MS = 200
 
 export class Stage {
   readonly #options: StageOptions
-  readonly log: LogReader
   readonly subjects = new Map<string, Subject>()
   readonly deaths: Death[] = []
-  readonly #lives = new Set<Life>()
-  readonly #spawned: Life[] = []
+  /** Lives that may speak, and how to stop listening to them. */
+  readonly #lives = new Map<Life, () => void>()
+  readonly #known: Life[] = []
+  /** Lives that outlast this stage. */
+  readonly #borrowed = new Set<Life>()
   #named = 0
 
   constructor(options: StageOptions) {
     this.#options = options
-    this.log = new LogReader(join(options.data.folder, `${options.name}.log`))
   }
 
   /** Runs of one host share its database and namespace. */
@@ -75,14 +75,14 @@ export class Stage {
   }
 
   spawn(name: string): Life {
-    const life = new Life({
-      name: `${this.#options.name}${name}`,
-      log: this.log.path,
-      onNotice: (notice) => this.#hear(life, notice),
-    })
-    this.#lives.add(life)
-    this.#spawned.push(life)
-    return life
+    const { data } = this.#options
+    return this.#meet(new Life({ name: `${this.#options.name}${name}`, log: data.log.path }))
+  }
+
+  /** A life that serves other stages too: it is not killed here. */
+  borrow(life: Life): Life {
+    this.#borrowed.add(life)
+    return this.#meet(life)
   }
 
   async open(
@@ -127,14 +127,14 @@ export class Stage {
   }
 
   async kill(life: Life): Promise<void> {
-    this.#lives.delete(life)
+    this.#leave(life)
     await life.kill()
     await this.#options.data.sessionsGone(life.name)
     const settled = new Map<string, Set<string>>()
     for (const subject of this.subjects.values()) {
       settled.set(subject.runId, settledNames(await this.#read(subject)))
     }
-    this.deaths.push({ life: life.name, lines: this.log.lines().length, settled })
+    this.deaths.push({ life: life.name, lines: this.#options.data.log.lines().length, settled })
   }
 
   /** Resolves when all of them were held or ended, or the patience is over: the data tell who ended. */
@@ -156,7 +156,7 @@ export class Stage {
 
   async evidence(subject: Subject, timeline?: string[]): Promise<Evidence> {
     const { runId, bad } = subject
-    const lines = this.log.lines().filter((line) => line.runId === runId)
+    const lines = this.#options.data.log.lines().filter((line) => line.runId === runId)
     const stored = await this.#read(subject)
     const complaints = [...subject.refusals, ...this.#printed()]
     return { runId, bad, stored, lines, deaths: this.deaths, timeline, complaints }
@@ -164,19 +164,41 @@ export class Stage {
 
   /** What a host said, boundaries and errors included. */
   linesOf(subject: Subject): LogLine[] {
-    return this.log.lines().filter(({ host }) => host === subject.host)
+    return this.#options.data.log.lines().filter(({ host }) => host === subject.host)
   }
 
-  /** Ends what still lives. */
+  /** Ends what still lives; a borrowed life only lets go of the hosts. */
   async close(): Promise<void> {
-    for (const life of this.#lives) await life.kill()
-    this.#lives.clear()
+    for (const life of [...this.#lives.keys()]) {
+      this.#leave(life)
+      if (this.#borrowed.has(life)) await this.#closeHosts(life)
+      else await life.kill()
+    }
     for (const { location } of this.subjects.values()) await this.#options.data.forget(location)
+  }
+
+  async #closeHosts(life: Life): Promise<void> {
+    const hosts = new Set([...this.subjects.values()].map(({ host }) => host))
+    await Promise.all([...hosts].map((host) => life.tell({ do: 'close', host })))
+  }
+
+  #meet(life: Life): Life {
+    this.#known.push(life)
+    this.#lives.set(
+      life,
+      life.listen((notice) => this.#hear(life, notice))
+    )
+    return life
+  }
+
+  #leave(life: Life): void {
+    this.#lives.get(life)?.()
+    this.#lives.delete(life)
   }
 
   /** Children print nothing unless something is broken. */
   #printed(): string[] {
-    return this.#spawned.flatMap(({ name, printed }) =>
+    return this.#known.flatMap(({ name, printed }) =>
       printed === '' ? [] : [`child ${name} printed: ${printed}`]
     )
   }
@@ -186,7 +208,6 @@ export class Stage {
   }
 
   #hear(life: Life, notice: Notice): void {
-    if (!this.#lives.has(life)) return
     for (const subject of this.subjects.values()) {
       if ('host' in notice && notice.host !== subject.host) continue
       if ('runId' in notice && notice.runId !== subject.runId) continue
