@@ -52,14 +52,14 @@ export async function settleTurn(turn: Turn, outcome: Outcome): Promise<TurnRepo
 
 /** How the end of a body reads as an outcome. */
 export function outcomeOf(turn: Turn, end: BodyEnd): Outcome {
-  if (end.kind === 'continued') return { kind: 'continued', input: end.input }
   if (end.kind === 'threw') return failedWith(turn, end.error)
+  const { workflow } = turn.run
+  const stored = (value: unknown, what: string) =>
+    toStored(value, `${what} of workflow "${workflow}"`, turn.needs.settings.maxPayloadBytes)
   try {
-    const what = `the output of workflow "${turn.run.workflow}"`
-    return {
-      kind: 'completed',
-      output: toStored(end.value, what, turn.needs.settings.maxPayloadBytes),
-    }
+    return end.kind === 'continued'
+      ? { kind: 'continued', input: stored(end.input, 'the next input') }
+      : { kind: 'completed', output: stored(end.value, 'the output') }
   } catch (error) {
     const code = (error as { code?: string }).code
     return failedWith(turn, new FatalError(messageOf(error), code))
