@@ -23,7 +23,9 @@ export interface Backend {
 }
 
 /** `modify` changes what the store does: a rule that is switched off, a member taken away. */
-export function memoryBackend(modify: (store: StateStore) => StateStore = (store) => store): Backend {
+export function memoryBackend(
+  modify: (store: StateStore) => StateStore = (store) => store
+): Backend {
   const memory = new InMemoryStateStore()
   const { tables } = memory as unknown as { tables: Tables }
   const store = modify(memory)

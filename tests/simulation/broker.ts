@@ -17,6 +17,9 @@ export interface BrokerWorld {
   effects: Effects
   /** Absent: tasks are answered at fixed times, each once, in order. */
   faults?: { rate: number; active(): boolean; lossy: boolean }
+  /** Rules that are off: a message is gone once it is handed over; recovery sends nothing. */
+  hasty?: boolean
+  forgetful?: boolean
   fail(kind: string, text: string): void
   note(text: () => string): void
   roll(text: string): number
@@ -99,6 +102,12 @@ export class Broker {
 
   #accept(task: RemoteTask): void {
     const { time, random, faults, note } = this.#world
+    if (
+      this.#world.forgetful &&
+      this.#world.shadow.run(task.runId)?.lockedBy?.endsWith('recovery')
+    ) {
+      return
+    }
     this.tasks++
     note(() => `the broker has ${task.stepId} attempt ${task.attempt}`)
     if (!faults) {
@@ -153,7 +162,7 @@ export class Broker {
       },
       () => {}
     )
-    if (!this.#world.faults || attempt === Infinity) return
+    if (!this.#world.faults || this.#world.hasty || attempt === Infinity) return
     time.after(REDELIVERY_MS, () => {
       if (!acknowledged && attempt < 200) this.#deliver(result, attempt + 1)
     })
@@ -161,7 +170,9 @@ export class Broker {
 
   #beat({ runId, seq, stepId, group }: RemoteTask): void {
     const beat: Heartbeat = { runId, seq, stepId, group, progress: { half: true } }
-    void this.#any()?.onHeartbeat?.(beat).catch(() => {})
+    void this.#any()
+      ?.onHeartbeat?.(beat)
+      .catch(() => {})
   }
 
   #any(): Consumer | undefined {

@@ -261,4 +261,3 @@ function describeRow(row: StepCheckpoint | undefined): string {
   if (row.error) parts.push(`error ${row.error.message}${row.error.reset ? ' (reset)' : ''}`)
   return parts.join(' ')
 }
-

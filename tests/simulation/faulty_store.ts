@@ -7,7 +7,11 @@
 import { deferred } from '../../src/foundation/deferred.ts'
 import { OPTIONAL_MEMBERS, REQUIRED_MEMBERS } from '../../src/store/ports/members.ts'
 import type { StoreTransaction } from '../../src/store/ports/transactions.ts'
-import type { SignalDelivery, SignalOutcome, TurnCommit } from '../../src/store/ports/turn_commits.ts'
+import type {
+  SignalDelivery,
+  SignalOutcome,
+  TurnCommit,
+} from '../../src/store/ports/turn_commits.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
 import type { StepCheckpoint } from '../../src/types/checkpoint.ts'

@@ -1,30 +1,118 @@
+/*
+ * The simulation from the command line. Ends with one plain line: `N passed, N failed`.
+ *
+ *   npm run test:simulation                           the regression seeds, then SEEDS (default 1000)
+ *   npm run test:simulation -- --seeds=N --start=K    N seeds from K on
+ *   SEED=4711 npm run test:simulation -- --trace      the story of one seed (or --seed=4711)
+ *   SEED=4711 npm run test:simulation -- --shrink     a smaller program that fails in the same way
+ *   npm run test:simulation -- --off=order            without a rule: failures are expected (rules.ts)
+ *   … --store=sqlite --jobs=N --seconds=N             another store, threads, how long to go on
+ */
+import { parseArgs } from 'node:util'
+import { runJobs } from './jobs.ts'
+import { worldOptions } from './options.ts'
+import { isRule, RULES, type RuleName } from './rules.ts'
+import { runSeed, type SeedReport } from './seed_run.ts'
+import { REGRESSIONS } from './seeds.ts'
+import { shrink } from './shrink.ts'
 import { simulate } from './world.ts'
-const seeds = Number(process.env.SEEDS ?? 100)
-const start = Number(process.argv.find((a) => a.startsWith('--start='))?.slice(8) ?? 1)
-const one = process.env.SEED
-if (one) {
-  const trace: string[] = []
-  const r = await simulate({ seed: Number(one), trace })
-  console.log(JSON.stringify(r.program))
-  console.log(trace.join('\n'))
-  console.log(r.failures, r.stats)
-} else {
-  const t0 = Date.now()
-  const kinds: Record<string, string[]> = {}
-  let bad = 0
-  const st: Record<string, number> = {}
-  let events = 0
-  for (let seed = start; seed < start + seeds; seed++) {
-    const r = await simulate({ seed })
-    events += r.stats.events
-    for (const s of r.stats.statuses) st[s] = (st[s] ?? 0) + 1
-    if (r.failures.size) bad++
-    for (const [k, v] of r.failures) (kinds[k] ??= []).push(`${seed}: ${v.slice(0, 300)}`)
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: process.env.SEEDS ?? '1000' },
+    start: { type: 'string', default: '1' },
+    seed: { type: 'string', default: process.env.SEED },
+    jobs: { type: 'string' },
+    off: { type: 'string', default: '' },
+    store: { type: 'string', default: 'memory' },
+    seconds: { type: 'string', default: '160' },
+    kind: { type: 'string' },
+    trace: { type: 'boolean', default: false },
+    shrink: { type: 'boolean', default: false },
+  },
+})
+
+const off = values.off.split(',').filter((name) => name !== '')
+for (const name of off) {
+  if (!isRule(name)) throw new Error(`unknown rule "${name}": ${Object.keys(RULES).join(' ')}`)
+}
+const chosen = { off: off as RuleName[], store: values.store as 'memory' | 'sqlite' }
+
+const failed = values.seed === undefined ? await runMany() : await runOne(Number(values.seed))
+process.exitCode = failed > 0 ? 1 : 0
+
+async function runOne(seed: number): Promise<number> {
+  const options = (await worldOptions(chosen))(seed)
+  if (values.shrink) {
+    console.log(await shrink(seed, options, values.kind))
+    return 0
   }
-  for (const [k, v] of Object.entries(kinds)) {
-    console.log(k, v.length)
-    for (const x of v.slice(0, 3)) console.log('   ', x)
+  if (values.trace) {
+    const trace: string[] = []
+    const { program } = await simulate({ seed, ...options, trace })
+    console.log(JSON.stringify(program))
+    console.log(trace.join('\n'))
   }
-  console.log(st, events, (Date.now() - t0) / 1000)
-  console.log(`${seeds - bad} passed, ${bad} failed`)
+  const report = await runSeed(seed, { ...options, compare: true })
+  for (const failure of report.failures) console.log(failure)
+  return summary(1, report.failures.length > 0 ? 1 : 0)
+}
+
+async function runMany(): Promise<number> {
+  const began = performance.now()
+  const count = Number(values.seeds)
+  const first = Number(values.start)
+  const known = values.start === '1' && off.length === 0 ? REGRESSIONS : []
+  const guards = new Map(known.map(({ seed, guards: what }) => [seed, what]))
+  const seeds = Array.from({ length: count }, (_, i) => first + i)
+  const all = [...guards.keys(), ...seeds.filter((seed) => !guards.has(seed))]
+  const failures: SeedReport[] = []
+  const totals = { events: 0, crashes: 0, tasks: 0, rows: 0 }
+  const statuses: Record<string, number> = {}
+  const done = await runJobs(
+    all,
+    {
+      ...chosen,
+      jobs: values.jobs === undefined ? undefined : Number(values.jobs),
+      budgetMs: 1000 * Number(values.seconds),
+    },
+    (report) => {
+      for (const key of Object.keys(totals) as (keyof typeof totals)[]) totals[key] += report[key]
+      for (const status of report.statuses) statuses[status] = (statuses[status] ?? 0) + 1
+      if (report.failures.length === 0) return
+      failures.push(report)
+      if (off.length === 0) print(report, guards.get(report.seed))
+    }
+  )
+  if (off.length > 0) printKinds(failures)
+  const seconds = Math.round((performance.now() - began) / 1000)
+  console.log(`${done} seeds in ${seconds} s: ${JSON.stringify({ ...totals, ...statuses })}`)
+  if (done < all.length) console.log(`stopped after ${done} of ${all.length} seeds: out of time`)
+  return summary(done, failures.length)
+}
+
+function print({ seed, failures }: SeedReport, guards: string | undefined): void {
+  if (guards) console.log(`seed ${seed} guards: ${guards}`)
+  console.log(`seed ${seed} ${failures[0].slice(0, 300)}`)
+  console.log(`  SEED=${seed} npm run test:simulation -- --trace${storeFlag()}`)
+}
+
+function printKinds(reports: SeedReport[]): void {
+  const kinds = new Map<string, string[]>()
+  for (const { seed, failures } of reports) {
+    for (const failure of failures) {
+      const [kind] = failure.split(':')
+      kinds.set(kind, [...(kinds.get(kind) ?? []), `seed ${seed} ${failure.slice(0, 200)}`])
+    }
+  }
+  for (const [kind, texts] of kinds) console.log(`${kind}: ${texts.length}, such as ${texts[0]}`)
+}
+
+function storeFlag(): string {
+  return values.store === 'memory' ? '' : ` --store=${values.store}`
+}
+
+function summary(total: number, bad: number): number {
+  console.log(`${total - bad} passed, ${bad} failed`)
+  return bad
 }

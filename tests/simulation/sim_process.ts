@@ -20,6 +20,8 @@ export interface ProcessOptions {
   programs: ReadonlyMap<string, Program>
   settings: Partial<WorkflowEngineDeps>
   report(error: unknown, what: string): void
+  /** A body began. */
+  began?(): void
 }
 
 export class SimProcess {
@@ -82,9 +84,10 @@ export class SimProcess {
   }
 
   #register(name: string, program: Program): void {
-    const { effects } = this.#options
-    this.engine.register(name, '1', (ctx, input: { round: number }) =>
-      workflowBody(program, input.round, {
+    const { effects, began } = this.#options
+    this.engine.register(name, '1', (ctx, input: { round: number }) => {
+      began?.()
+      return workflowBody(program, input.round, {
         ctx,
         effects,
         scope: {
@@ -94,6 +97,6 @@ export class SimProcess {
           turnOf: () => this.#turns.get(ctx.runId),
         },
       })
-    )
+    })
   }
 }

@@ -37,7 +37,8 @@ export async function verify(world: FinishedWorld): Promise<void> {
     verifyEffects(world, run, rows)
     verifyUndos(world, run, rows)
     if (run.error?.code === 'non_determinism') world.fail('nondeterminism', run.error.message)
-    else if (run.status === 'completed' || run.status === 'failed') await verifyEnd(world, run, rows)
+    else if (run.status === 'completed' || run.status === 'failed')
+      await verifyEnd(world, run, rows)
   }
 }
 
@@ -96,7 +97,8 @@ function verifyUndos(world: FinishedWorld, run: WorkflowRun, rows: StepCheckpoin
     fail('undoorder', `${run.id} undid out of turn`)
   }
   for (const { seq, status } of list) {
-    if (status === 'pending' || status === 'running') fail('notundone', `${run.id}#${seq}: ${status}`)
+    if (status === 'pending' || status === 'running')
+      fail('notundone', `${run.id}#${seq}: ${status}`)
   }
   for (const leaf of leavesOf(programOf(world, run).root)) {
     if (!('undo' in leaf) || !leaf.undo) continue
@@ -134,7 +136,8 @@ async function verifyEnd(
     return
   }
   if ('next' in end) {
-    if (run.status !== 'completed' || run.output !== undefined) fail('output', `${run.id} must continue`)
+    if (run.status !== 'completed' || run.output !== undefined)
+      fail('output', `${run.id} must continue`)
     else if (!shadow.run(nextLinkId(run.id))) fail('chain', `${run.id} has no successor`)
     return
   }

@@ -5,6 +5,7 @@
  */
 import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
 import { InvariantError } from '../../src/foundation/failure.ts'
+import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
 import { LIVE_RUN_STATUSES } from '../../src/types/run.ts'
 import { type Backend, memoryBackend } from './backend.ts'
 import { Broker } from './broker.ts'
@@ -13,6 +14,7 @@ import { Effects } from './effects.ts'
 import { faultyStore, type StoreWorld } from './faulty_store.ts'
 import { type Program, randomProgram, TOKENS } from './programs.ts'
 import { below, pick, type Random, seeded } from './random.ts'
+import { type RuleContext, type RuleName, trusting } from './rules.ts'
 import { SimProcess } from './sim_process.ts'
 import { macrotask, ProcessTime, VirtualTime } from './virtual_time.ts'
 import { verify } from './verdict.ts'
@@ -29,7 +31,9 @@ export interface WorldOptions {
   program?: Program
   /** Collects the story. */
   trace?: string[]
-  backend?: () => Backend
+  backend?: (context: RuleContext) => Backend
+  /** Rules that do not hold in this world. */
+  off?: ReadonlySet<RuleName>
   /** One run only. */
   solo?: boolean
 }
@@ -82,7 +86,11 @@ class World {
     this.#passive = store === 0 && crashes === 0 && broker === 0 && random() < 0.8
     if (!this.#passive && random() < 0.3) this.#sluggish = 1 + below(random, 3)
     this.#settings = this.#randomSettings()
-    this.#backend = (options.backend ?? memoryBackend)()
+    const context = {
+      random,
+      after: (ms: number, work: () => void) => void this.#time.after(ms, work),
+    }
+    this.#backend = options.backend?.(context) ?? memoryBackend()
     const { shadow } = this.#backend
     const fail = (kind: string, text: string) => this.#fail(kind, text)
     const note = (text: () => string) => this.#note(text)
@@ -111,6 +119,8 @@ class World {
       shadow,
       effects,
       faults: { rate: broker, lossy: this.#faults.lossy, active },
+      hasty: this.#isOff('ack'),
+      forgetful: this.#isOff('resend'),
       fail,
       note,
       roll,
@@ -199,21 +209,21 @@ class World {
     const time = new ProcessTime(this.#time, { skew: (random() - 0.5) * SKEW_MS, random })
     const { effects } = this.#store
     const options = {
-      id: `e${slot}.${this.#boots++}`,
+      id: this.#isOff('nonce') ? `e${slot}` : `e${slot}.${this.#boots++}`,
       time,
       effects,
       programs: this.#programs,
       settings: { ...this.#settings, ...this.#ownSettings() },
       report: (error: unknown, what: string) => this.#reported(error, what),
     }
-    const created = new SimProcess(options, (self) => ({
-      store: faultyStore(this.#store, {
-        id: self.id,
-        time,
-        claimed: (run) => self.claimed(run),
-      }),
-      transport: this.#broker.connect(self.id, time),
-    }))
+    const created = new SimProcess(options, (self) => {
+      const client = { id: self.id, time, claimed: (run: ClaimedRun) => self.claimed(run) }
+      const store = faultyStore(this.#store, client)
+      return {
+        store: this.#isOff('turns') ? trusting(store) : store,
+        transport: this.#broker.connect(self.id, time),
+      }
+    })
     this.#processes[slot] = created
     this.#note(() => `${created.id} boots`)
     this.#beat(created)
@@ -246,6 +256,10 @@ class World {
       one.poll()
       this.#beat(one)
     })
+  }
+
+  #isOff(rule: RuleName): boolean {
+    return this.#options.off?.has(rule) ?? false
   }
 
   #any(): SimProcess | undefined {

@@ -1,0 +1,193 @@
+/*
+ * Equivalence: a program runs without faults in every mode that the engine has, at the same virtual
+ * times. Histories, outputs and what the body saw must be identical: whether a turn replays from the
+ * store, from kept history, or goes on with the body itself makes no difference that can be told.
+ */
+import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
+import { OPTIONAL_MEMBERS } from '../../src/store/ports/members.ts'
+import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
+import type { StateStore } from '../../src/store/state_store.ts'
+import type { StepCheckpoint } from '../../src/types/checkpoint.ts'
+import { isTerminalStatus, type WorkflowRun } from '../../src/types/run.ts'
+import { type Backend, memoryBackend } from './backend.ts'
+import { Broker } from './broker.ts'
+import { Effects } from './effects.ts'
+import { faultyStore, type StoreWorld } from './faulty_store.ts'
+import { type Program, TOKENS } from './programs.ts'
+import { fraction } from './random.ts'
+import { SimProcess } from './sim_process.ts'
+import { ProcessTime, VirtualTime } from './virtual_time.ts'
+
+export interface Mode {
+  name: string
+  settings: Partial<WorkflowEngineDeps>
+  backend(): Backend
+  /** Hides what was kept: every turn replays from the store. */
+  cold?: boolean
+}
+
+export const MODES: Mode[] = [
+  { name: 'cold', settings: {}, backend: memoryBackend, cold: true },
+  { name: 'warm', settings: {}, backend: memoryBackend },
+  { name: 'continued', settings: { continuations: {} }, backend: memoryBackend },
+  { name: 'on a plain store', settings: {}, backend: () => memoryBackend(plainStore) },
+]
+
+/** What a mode left behind. */
+export interface Trail {
+  runs: unknown[]
+  /** How often a body began. */
+  bodies: number
+  problems: string[]
+}
+
+const POLL_MS = 50
+const SIGNAL_MS = 173
+const LIMIT_MS = 60_000
+
+export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
+  const time = new VirtualTime()
+  const backend = mode.backend()
+  const { shadow } = backend
+  const problems: string[] = []
+  let bodies = 0
+  const fail = (kind: string, text: string) => void problems.push(`${kind}: ${text}`)
+  const note = () => {}
+  const roll = fraction
+  const effects = new Effects({ shadow, fail, note, asked: () => void time.activity++, roll })
+  const world: StoreWorld = {
+    time,
+    random: () => 0.5,
+    backend,
+    shadow,
+    effects,
+    note,
+    before: () => {},
+    after: () => {},
+    wait: (work) => void waiting.push(work),
+  }
+  const waiting: Promise<unknown>[] = []
+  const broker = new Broker({ time, random: () => 0.5, shadow, effects, fail, note, roll })
+  const processTime = new ProcessTime(time)
+  const one = new SimProcess(
+    {
+      id: 'e',
+      time: processTime,
+      effects,
+      programs: new Map([['w', program]]),
+      settings: { leaseMs: 300, reconcileMs: 4000, ...mode.settings },
+      report: (error, what) => fail('report', `${what}: ${String(error)}`),
+      began: () => void bodies++,
+    },
+    (self) => {
+      const client = { id: 'e', time: processTime, claimed: (run: ClaimedRun) => self.claimed(run) }
+      const store = faultyStore(world, client)
+      const transport = broker.connect('e', processTime)
+      return { store: mode.cold ? forgetful(store) : store, transport }
+    }
+  )
+
+  for (const id of ['r', 'r~1', 'r~2']) shadow.expect(id)
+  time.after(0, () => void one.engine.start('w', { round: 0 }, 'r').catch((e) => fail('start', e)))
+  repeat(time, POLL_MS, () => one.poll())
+  let signals = 0
+  repeat(time, SIGNAL_MS, () => {
+    const token = TOKENS[signals % TOKENS.length]
+    void one.engine.signal(token, `${token}/p${signals++}`).catch((e) => fail('signal', String(e)))
+  })
+  const isOver = () => {
+    const runs = shadow.runs()
+    return runs.length > 0 && runs.every(({ status }) => isTerminalStatus(status))
+  }
+  while (!isOver() && time.now < LIMIT_MS && time.step()) {
+    await time.settled()
+    while (waiting.length > 0) await Promise.all(waiting.splice(0))
+  }
+  processTime.alive = false
+  await backend.close()
+  return { runs: shadow.runs().map((run) => told(run, shadow.rows(run.id))), bodies, problems }
+}
+
+/** Compares the modes; answers what differs. */
+export async function compareModes(program: Program): Promise<string[]> {
+  const trails: [string, Trail][] = []
+  for (const mode of MODES) trails.push([mode.name, await playCalmly(program, mode)])
+  const differences: string[] = []
+  const [[, first], ...others] = trails
+  for (const [name, trail] of trails) {
+    for (const problem of trail.problems) differences.push(`${name}: ${problem}`)
+  }
+  for (const [name, trail] of others) {
+    const difference = firstDifference(first.runs, trail.runs)
+    if (difference) differences.push(`cold and ${name} differ: ${difference}`)
+  }
+  return differences
+}
+
+function repeat(time: VirtualTime, ms: number, work: () => void): void {
+  time.after(ms, () => {
+    work()
+    repeat(time, ms, work)
+  })
+}
+
+/** A store whose claims never match what was kept. */
+function forgetful(store: StateStore): StateStore {
+  const forget = (claimed: ClaimedRun) =>
+    claimed.previousTurns === undefined ? claimed : { ...claimed, previousTurns: -1 }
+  return {
+    ...store,
+    claimRun: async (claim) => {
+      const claimed = await store.claimRun!(claim)
+      return claimed && forget(claimed)
+    },
+    claimDueRuns: async (claim) => (await store.claimDueRuns!(claim)).map(forget),
+  }
+}
+
+/** A store of the required members, and transactions. */
+function plainStore(store: StateStore): StateStore {
+  const optional: readonly string[] = OPTIONAL_MEMBERS.filter((name) => name !== 'transaction')
+  return new Proxy(store, {
+    get: (target, name) => {
+      if (optional.includes(String(name))) return undefined
+      const value: unknown = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+const told = (run: WorkflowRun, rows: StepCheckpoint[]) => ({
+  id: run.id,
+  status: run.status,
+  output: run.output,
+  error: run.error?.message,
+  rows: rows.map(({ seq, name, kind, status, attempts, order, output, error, wakeAt }) =>
+    JSON.stringify({
+      seq,
+      name,
+      kind,
+      status,
+      attempts,
+      order,
+      output,
+      error: error?.message,
+      wakeAt,
+    })
+  ),
+})
+
+function firstDifference(a: unknown, b: unknown, path = ''): string | undefined {
+  if (typeof a === 'object' && a !== null && typeof b === 'object' && b !== null) {
+    for (const key of new Set([...Object.keys(a), ...Object.keys(b)])) {
+      const found = firstDifference(
+        (a as Record<string, unknown>)[key],
+        (b as Record<string, unknown>)[key],
+        `${path}/${key}`
+      )
+      if (found) return found
+    }
+    return undefined
+  }
+  return a === b ? undefined : `${path}: ${String(a)} · ${String(b)}`
+}
