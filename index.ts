@@ -46,7 +46,9 @@ export type { WorkflowRegistrar } from './src/authoring/discover_workflows.ts'
 
 // Engine
 export { WorkflowEngine } from './src/engine/workflow_engine.ts'
+export { WaitTimeoutError } from './src/engine/api.ts'
 export type {
+  CancelOptions,
   DeliveryApi,
   EngineApi,
   ListeningApi,
@@ -54,6 +56,7 @@ export type {
   RegisteringApi,
   RunsApi,
   UpkeepApi,
+  WaitOptions,
 } from './src/engine/api.ts'
 export type { EngineLogger, RunDispatcher, WorkflowEngineDeps } from './src/engine/deps.ts'
 
@@ -79,6 +82,7 @@ export type {
 } from './src/store/lucid/lucid_store.ts'
 export { createDurableTables, dropDurableTables } from './src/store/lucid/schema/ensure.ts'
 export type { ProvisionOptions as CreateDurableTablesOptions } from './src/store/lucid/schema/ensure.ts'
+export { DURABLE_SCHEMA_REVISION } from './src/store/lucid/schema/revision.ts'
 export {
   DURABLE_JSON_COLUMNS,
   DURABLE_SCHEMA_META_TABLE,
@@ -87,6 +91,27 @@ export {
 export { fullStore } from './src/store/full_store.ts'
 export type { FullStore, StoreCapabilities } from './src/store/full_store.ts'
 export type { OptionalRoles, RequiredRoles, StateStore } from './src/store/state_store.ts'
+
+// What stores take and answer
+export type { CheckpointSettlement } from './src/store/ports/pending_settles.ts'
+export type { ClaimedRun, DueClaim, RunClaim } from './src/store/ports/run_claims.ts'
+export { DuplicateRunError } from './src/store/ports/run_rules.ts'
+export type { SingletonClaim, SingletonVerdict } from './src/store/ports/singleton_claims.ts'
+export { LeaseLostError } from './src/store/ports/transactions.ts'
+export type { LeaseFence, StoreTransaction } from './src/store/ports/transactions.ts'
+export type {
+  OrderStamp,
+  RowWrite,
+  SettleTarget,
+  SignalDelivery,
+  SignalOutcome,
+  SignalWait,
+  TurnCommit,
+  TurnSettle,
+  TurnVerdict,
+  WaitExpiry,
+} from './src/store/ports/turn_commits.ts'
+export type { WakeHint } from './src/store/ports/wake_hints.ts'
 
 // Transports
 export { EventEmitterTransport } from './src/transport/event_emitter/event_emitter_transport.ts'
@@ -97,6 +122,23 @@ export { TransportPool } from './src/transport/pool.ts'
 export type { PoolMember, TransportHandlers } from './src/transport/pool.ts'
 export type { Transport, TransportErrorHandler } from './src/transport/ports.ts'
 export { currentStep } from './src/transport/step_logger.ts'
+export type {
+  ControlMessage,
+  GroupHealth,
+  Heartbeat,
+  RemoteTask,
+  RunDispatch,
+  RunReply,
+  RunRequest,
+  StartRunMessage,
+  StepResult,
+  TenantEvent,
+  WorkerDescriptor,
+  WorkerHeartbeat,
+  WorkflowDecision,
+  WorkflowStepEvent,
+  WorkflowTask,
+} from './src/wire/messages.ts'
 export { runStepHandler } from './src/transport/run_step_handler.ts'
 
 // Types
@@ -119,9 +161,18 @@ export { runPageWindow } from './src/types/query.ts'
 export type {
   AttributeFilter,
   AttributeOperator,
+  CheckpointGroupStats,
+  CheckpointKey,
   CheckpointQuery,
+  CheckpointRange,
+  CheckpointStats,
+  RunFacetQuery,
+  RunFacetRow,
   RunFilter,
   RunQuery,
+  RunValueAxis,
+  RunValueFacetOptions,
+  RunValueFacetRow,
 } from './src/types/query.ts'
 export { TERMINAL_RUN_STATUSES } from './src/types/run.ts'
 export type {
@@ -131,6 +182,7 @@ export type {
   TerminalRunStatus,
   WorkflowRun,
 } from './src/types/run.ts'
+export type { ScheduleRecord } from './src/types/schedule.ts'
 export { DURABLE_STEP_CONFIG, DURABLE_STEP_META, DURABLE_STEP_NAME } from './src/types/step.ts'
 export type {
   BackoffStrategy,
@@ -153,7 +205,14 @@ export type {
   UndoOf,
 } from './src/types/step.ts'
 export type {
+  ConcurrencyConfig,
+  ConcurrencyQuota,
+  DeadLetter,
+  OnErrorInput,
+  OnErrorRoute,
   RegisterOptions,
+  SingletonConfig,
+  StartArguments,
   StartOptions,
   WorkflowClass,
   WorkflowDispatchOptions,
@@ -171,8 +230,9 @@ export {
   isContinueAsNew,
   isWorkflowControlFlowSignal,
 } from './src/foundation/control_flow.ts'
-export type { Clock, Timers } from './src/foundation/clock.ts'
+export type { Cancel, Clock, Timers } from './src/foundation/clock.ts'
 export { parseDuration } from './src/foundation/duration.ts'
+export type { SeqRange } from './src/foundation/control_flow.ts'
 export type { SchemaIssue, StandardSchemaV1 } from './src/foundation/standard_schema.ts'
 
 // Errors

@@ -18,6 +18,9 @@ import type {
 import type { CancelOptions } from './runs/canceller.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 
+export { WaitTimeoutError } from './runs/waiter.ts'
+export type { CancelOptions, WaitOptions }
+
 export interface RegisteringApi {
   /**
    * Registers (or replaces) the body of `name@version` in this process. Nothing is written. Throws

@@ -49,7 +49,13 @@ export const ROOMS: Room[] = [
   { name: 'errors', files: ['src/errors.ts'], layer: 1, doors: ['src/errors.ts'] },
 
   driver('store/memory', 'memory_store.ts'),
-  driver('store/lucid', 'lucid_store.ts', 'schema/ensure.ts', 'schema/tables.ts'),
+  driver(
+    'store/lucid',
+    'lucid_store.ts',
+    'schema/ensure.ts',
+    'schema/revision.ts',
+    'schema/tables.ts'
+  ),
   driver('store/codec', 'codec_store.ts'),
   driver('transport/memory', 'memory_transport.ts'),
   driver('transport/event_emitter', 'event_emitter_transport.ts'),
@@ -61,9 +67,14 @@ export const ROOMS: Room[] = [
 
   room(2, 'wire', EVERYTHING),
   room(2, 'authoring', EVERYTHING),
-  room(2, 'replay', ['replay.ts', 'history.ts', 'commands.ts', 'outcome.ts', 'open_await.ts', 'turn_replay.ts'], {
-    doorsFor: { 'src/replay/guard.ts': ['ctx'] },
-  }),
+  room(
+    2,
+    'replay',
+    ['replay.ts', 'history.ts', 'commands.ts', 'outcome.ts', 'open_await.ts', 'turn_replay.ts'],
+    {
+      doorsFor: { 'src/replay/guard.ts': ['ctx'] },
+    }
+  ),
   {
     name: 'store/ports',
     files: ['src/store/ports/**', 'src/store/state_store.ts'],
