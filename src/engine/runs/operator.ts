@@ -4,7 +4,7 @@
  * really tried again the next turn decides (turns/reopen.ts). All of it happens under the run's lease,
  * held under a name of its own: a second operator, or a write that comes late, changes nothing.
  */
-import { RunNotFoundError } from '../../errors.ts'
+import { NamespaceMismatch, RunNotFoundError } from '../../errors.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { bestEffort } from '../../foundation/failure.ts'
 import type { FullStore } from '../../store/full_store.ts'
@@ -21,6 +21,8 @@ export interface OperatorOptions {
   wakes: Pick<Wakes, 'started' | 'newsInBackground'>
   clock: Clock
   settings: Pick<TurnSettings, 'instanceId' | 'leaseMs'>
+  /** Scope of this process; undefined drives every namespace. */
+  namespace?: string
   report: (error: unknown, what: string) => void
 }
 
@@ -41,6 +43,11 @@ export class Operator {
     if (!run) throw new RunNotFoundError(runId)
     if (run.status === 'completed' || run.status === 'cancelled' || run.status === 'dead') {
       return resultOf(run)
+    }
+    const { namespace } = this.#options
+    const theirs = run.namespace ?? 'default'
+    if (namespace !== undefined && theirs !== namespace) {
+      throw new NamespaceMismatch(runId, theirs, namespace)
     }
     if (run.status === 'failed') await this.#leased(runId, (now) => this.#reopen(now, ['failed']))
     const report = await queue.run(runId)
@@ -77,11 +84,13 @@ export class Operator {
     const { store, clock, settings, report } = this.#options
     const now = clock()
     if (!(await store.tryLockRun(runId, this.#owner, now + settings.leaseMs, now))) return false
-    const run = await store.getRun(runId)
-    const done = run !== null && (await work(run))
-    const release = store.releaseRunLock(runId, this.#owner)
-    await bestEffort('the lease lapses by itself', release, report)
-    return done
+    try {
+      const run = await store.getRun(runId)
+      return run !== null && (await work(run))
+    } finally {
+      const release = store.releaseRunLock(runId, this.#owner)
+      await bestEffort('the lease lapses by itself', release, report)
+    }
   }
 
   /**
@@ -105,7 +114,8 @@ export class Operator {
 
   async #takeBack(run: WorkflowRun): Promise<void> {
     const { store, clock } = this.#options
-    const rows = (await store.listCheckpoints(run.id)).flatMap((row) => resetRow(row, clock()) ?? [])
+    const recorded = await store.listCheckpoints(run.id)
+    const rows = recorded.flatMap((row) => resetRow(row, clock()) ?? [])
     if (rows.length === 0) return
     if (!store.capabilities.transaction) {
       for (const row of rows) await store.saveCheckpoint(row)
