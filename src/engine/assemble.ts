@@ -97,6 +97,7 @@ export function assemble(config: EngineConfig): Collaborators {
     hub,
     wakes,
     clock,
+    maxPayloadBytes,
     onSettled: (result) => {
       heartbeats.forget(result.stepId)
       settled.settled(result)
@@ -132,7 +133,7 @@ export function assemble(config: EngineConfig): Collaborators {
     starter: new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes }),
     waiter: new RunWaiter({ store, hub, timers }),
     canceller: new Canceller({ store, hub, wakes, clock }),
-    operator: new Operator({ store, queue, wakes, clock, settings, report }),
+    operator: new Operator({ store, queue, wakes, clock, settings, namespace, report }),
     signals: new Signals({ store, queue, wakes, clock, maxPayloadBytes }),
     polls: new Polls({ queue, recovery, drain, timerBatchSize }),
     drain,

@@ -5,7 +5,8 @@
  */
 import type { Clock } from '../../foundation/clock.ts'
 import { Batcher } from '../../foundation/batcher.ts'
-import { DurableError } from '../../foundation/failure.ts'
+import { DurableError, toStepError } from '../../foundation/failure.ts'
+import { encodeJson } from '../../foundation/json.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { CheckpointSettlement } from '../../store/ports/pending_settles.ts'
 import type { SettleTarget } from '../../store/ports/turn_commits.ts'
@@ -20,6 +21,7 @@ export interface ResultsOptions {
   hub: EventHub
   wakes: Pick<Wakes, 'news'>
   clock: Clock
+  maxPayloadBytes: number
   /** The step was heard of for the last time. */
   onSettled: (result: StepResult) => void
 }
@@ -46,7 +48,10 @@ export class Results {
     const { store, onSettled } = this.#options
     const found = await store.settleTargets(batch.map(({ runId, seq }) => ({ runId, seq })))
     const targets = new Map(found.map((target) => [keyOf(target.checkpoint), target]))
-    const judged = batch.map((result) => judge(result, targets.get(keyOf(result))))
+    const judged = batch.map((result) => {
+      const target = targets.get(keyOf(result))
+      return judge(target ? this.#fitting(result, target) : result, target)
+    })
     const landing = judged.filter((one) => one.verdict === 'settle')
     const now = this.#options.clock()
     const settlements = landing.map(({ result }) => settlementOf(result, now))
@@ -58,6 +63,20 @@ export class Results {
     for (const one of judged) if (one.verdict === 'note') await this.#note(one.result)
     for (const { result, target } of judged) if (target) onSettled(result)
     return this.#consequences(judged)
+  }
+
+  /** A worker may allow more than this engine keeps: such a result is a failure of its step. */
+  #fitting(result: StepResult, { checkpoint }: SettleTarget): StepResult {
+    if (result.status !== 'completed') return result
+    try {
+      const what = `the output of step "${checkpoint.name}"`
+      encodeJson(result.output, what, this.#options.maxPayloadBytes)
+      return result
+    } catch (thrown) {
+      const { output, ...rest } = result
+      const error = { ...toStepError(thrown), retryable: false }
+      return { ...rest, status: 'failed', error }
+    }
   }
 
   /** One wake for all results of a run in this batch, also for those that were settled before. */
