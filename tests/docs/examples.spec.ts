@@ -5,7 +5,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { test } from '@japa/runner'
-import * as errors from '../../src/errors.ts'
+import * as root from '../../index.ts'
 import { type Link, namesUnder, type Page, pages, readPage, ROOT } from './markdown.ts'
 import { Examples } from './type_check.ts'
 
@@ -143,7 +143,7 @@ test.group('documentation | references', (group) => {
   })
 
   test('docs/errors.md lists the error classes, each with its code', ({ assert }) => {
-    const classes = Object.values(errors).filter(
+    const classes = Object.values(root).filter(
       (value) => typeof value === 'function' && value.prototype instanceof Error
     ) as unknown as { name: string; code?: string }[]
     const rows = page('docs/errors.md').tables.flatMap((table) => table.rows.slice(1))
