@@ -14,7 +14,7 @@ import {
   WorkflowSuspended,
 } from '../foundation/control_flow.ts'
 import { deferred } from '../foundation/deferred.ts'
-import { InvariantError } from '../foundation/failure.ts'
+import { DurableError, InvariantError } from '../foundation/failure.ts'
 import { cloneJson } from '../foundation/json.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import { Delivery } from './delivery.ts'
@@ -157,8 +157,10 @@ export class Replay {
         (error: unknown) => {
           if (isContinueAsNew(error)) {
             this.#finish({ kind: 'continued', input: (error as ContinueAsNew).input })
-          } else if (!isWorkflowControlFlowSignal(error)) {
-            this.#finish({ kind: 'threw', error })
+          } else {
+            // A suspension before this body was unwound is none of its own; nothing would wake it.
+            const foreign = isWorkflowControlFlowSignal(error)
+            this.#finish({ kind: 'threw', error: foreign ? foreignSuspension(error) : error })
           }
         }
       )
@@ -298,6 +300,13 @@ export class Replay {
     }
     this.#lastOrder = order
   }
+}
+
+function foreignSuspension(cause: unknown): DurableError {
+  return new DurableError(
+    'the body threw a suspension that is not its own: of another run, or kept from an earlier turn',
+    { code: 'foreign_suspension', cause }
+  )
 }
 
 function rejected<T>(reason: unknown): Promise<T> {
