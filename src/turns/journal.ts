@@ -36,7 +36,7 @@ export interface JournalOptions {
   landed: (seqs: number[], stored: StepCheckpoint[]) => void
 }
 
-/** How long a `running` row waits for a commit to ride on. */
+/** How long a `running` row, or what is lazy, waits for a commit to ride on. */
 const HELD_MS = 25
 
 export class Journal {
@@ -96,12 +96,12 @@ export class Journal {
   /** A `running` row: dropped when its completion overtakes it, sent alone after a moment. */
   hold(row: StepCheckpoint): void {
     this.#held.set(row.seq, row)
-    this.#heldTimer ??= this.#options.timers.after(HELD_MS, () => {
-      this.#heldTimer = undefined
-      if (this.#held.size === 0) return
-      this.#urgent = true
-      this.flush()
-    })
+    this.#flushSoon()
+  }
+
+  /** Lazy entries get a moment to find a commit that carries them, then one of their own. */
+  linger(): void {
+    if (this.#entries.length > 0) this.#flushSoon()
   }
 
   /** Sends what waits, if anything urgent does; with `all`, lazy entries too. */
@@ -127,6 +127,15 @@ export class Journal {
     this.#heldTimer?.()
     this.#heldTimer = undefined
     this.#held.clear()
+  }
+
+  #flushSoon(): void {
+    this.#heldTimer ??= this.#options.timers.after(HELD_MS, () => {
+      this.#heldTimer = undefined
+      if (this.#held.size === 0 && this.#entries.length === 0) return
+      this.#urgent = true
+      this.flush()
+    })
   }
 
   #take(withHeld = true): Entry[] {

@@ -240,7 +240,9 @@ export class RunTurn {
       // A body that waits for something else than its ctx is waited for, under the lease.
       const foreign = replay.openCount === 0 && !turn.intent
       if (journal.idle && !turn.busy && !foreign) return
-      journal.flush({ all: true })
+      // Work of ours may end at once and bring a commit that takes what is lazy along.
+      if (foreign) journal.flush({ all: true })
+      else journal.linger()
       await turn.bell(replay.nextDeadline())
     }
   }
