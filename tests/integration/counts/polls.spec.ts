@@ -1,0 +1,149 @@
+/*
+ * What upkeep costs while nothing is due: a constant number of statements that look at no run, however many
+ * are suspended. On Postgres the plans say what was looked at.
+ */
+import { test } from '@japa/runner'
+import type { Database } from '@adonisjs/lucid/database'
+import { runTick } from '../../../src/loop/main.ts'
+import { DURABLE_TABLES as T } from '../../../src/store/lucid/schema/tables.ts'
+import type { WorkflowRun } from '../../../src/types/run.ts'
+import { CONNECTION } from '../../helpers/databases.ts'
+import { countedStores, useCounting } from './rig.ts'
+
+const MINUTE = 60_000
+const MANY = 10_000
+const GATE = 4
+const DAY = 24 * 60 * MINUTE
+
+interface Plan {
+  'Relation Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  'Rows Removed by Index Recheck'?: number
+  'Plans'?: Plan[]
+}
+
+interface Sent {
+  sql: string
+  bindings: unknown[]
+}
+
+/** Every statement that a connection sends from now on. */
+function record(db: Database): { sent: Sent[]; stop(): void } {
+  const client = db.getRawConnection(CONNECTION)!.connection!.client!
+  const sent: Sent[] = []
+  const note = ({ sql, bindings }: Sent) => void sent.push({ sql, bindings })
+  client.on('query', note)
+  return { sent, stop: () => void client.removeListener('query', note) }
+}
+
+/** How many run rows a statement looks at, found or thrown away. It is rolled back. */
+async function runsLookedAt(db: Database, { sql, bindings }: Sent): Promise<number> {
+  const trx = await db.transaction()
+  try {
+    const client = trx.knexClient
+    const explained = await client.raw(
+      `EXPLAIN (ANALYZE, FORMAT JSON) ${sql.replace(/\$\d+/g, '?')}`,
+      inOrder(sql, bindings) as never
+    )
+    return lookedAt(explained.rows[0]['QUERY PLAN'][0].Plan as Plan)
+  } finally {
+    await trx.rollback()
+  }
+}
+
+/** Bindings as often as the statement names them. */
+const inOrder = (sql: string, bindings: unknown[]): unknown[] =>
+  [...sql.matchAll(/\$(\d+)/g)].map(([, place]) => bindings[Number(place) - 1])
+
+function lookedAt(plan: Plan): number {
+  const inside = (plan.Plans ?? []).reduce((sum, part) => sum + lookedAt(part), 0)
+  if (plan['Relation Name'] !== T.runs) return inside
+  const thrownAway =
+    (plan['Rows Removed by Filter'] ?? 0) + (plan['Rows Removed by Index Recheck'] ?? 0)
+  return inside + (plan['Actual Rows'] + thrownAway) * plan['Actual Loops']
+}
+
+for (const kind of await countedStores()) {
+  test.group(`Polls that find nothing | ${kind.name}`, (group) => {
+    const rig = useCounting(group, kind)
+    const database = () => rig.world.opened.database!.db
+
+    /** Runs that wait: every second one for a signal, the others for a time that is far away. */
+    async function suspend(from: number, to: number): Promise<void> {
+      const { store, time } = rig.world.current
+      const at = new Date(time.now)
+      const pattern: WorkflowRun = {
+        id: 'pattern',
+        workflow: 'w',
+        workflowVersion: '1',
+        status: 'suspended',
+        turns: 1,
+        wakeAt: time.now + DAY,
+        input: null,
+        createdAt: at,
+        updatedAt: at,
+      }
+      await store.createRun(pattern)
+      const row = (await database().from(T.runs).where('id', 'pattern').firstOrFail()) as object
+      const rows = Array.from({ length: to - from }, (_, i) => ({
+        ...row,
+        id: `r${from + i}`,
+        wake_at: i % 2 === 0 ? time.now + DAY + i : null,
+      }))
+      // SQLite takes at most so many parameters in a statement.
+      for (let i = 0; i < rows.length; i += 500) {
+        await database()
+          .table(T.runs)
+          .multiInsert(rows.slice(i, i + 500))
+      }
+      await store.deleteRun('pattern')
+    }
+
+    test('one tick costs the same with ten and with ten thousand suspended runs', async ({
+      assert,
+    }) => {
+      const engine = rig.engine()
+      engine.register('w', '1', async () => 'done')
+      const counter = rig.counter(engine)
+      await suspend(0, 10)
+      const few = await counter.of(() => runTick(engine))
+      await suspend(10, MANY)
+      const many = await counter.of(() => runTick(engine))
+      assert.equal(many.statements, few.statements)
+      assert.isAtMost(many.statements, GATE)
+    }).timeout(2 * MINUTE)
+
+    if (kind.dialect === 'postgres') {
+      test('no statement of a tick looks at a run', async ({ assert }) => {
+        await suspend(0, MANY)
+        const db = database()
+        await db.rawQuery(`ANALYZE ${T.runs}`)
+        const engine = rig.engine()
+        const { sent, stop } = record(db)
+        await runTick(engine)
+        stop()
+        assert.isNotEmpty(sent)
+        for (const statement of sent) {
+          assert.equal(await runsLookedAt(db, statement), 0, statement.sql)
+        }
+      }).timeout(2 * MINUTE)
+    } else {
+      test('no statement of a tick scans the runs', async ({ assert }) => {
+        const db = database()
+        const engine = rig.engine()
+        const { sent, stop } = record(db)
+        await runTick(engine)
+        stop()
+        assert.isNotEmpty(sent)
+        for (const { sql, bindings } of sent) {
+          const plan = await db.rawQuery(`EXPLAIN QUERY PLAN ${sql}`, bindings as never)
+          for (const { detail } of plan) {
+            assert.notMatch(detail, new RegExp(`^SCAN ${T.runs}`), sql)
+          }
+        }
+      }).timeout(MINUTE)
+    }
+  })
+}
