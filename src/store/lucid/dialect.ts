@@ -34,6 +34,8 @@ export interface Dialect {
   /** Follows the select that picks rows somebody else may be about to change. */
   readonly forUpdate: string
   remedy(error: unknown): Remedy
+  /** The connection on which this happened is of no more use. */
+  breaksConnection(error: unknown): boolean
 }
 
 const PG_REMEDIES: Record<string, Remedy> = {
@@ -62,6 +64,8 @@ export const postgres: Dialect = {
   position: (haystack, needle) => `strpos(${haystack}, ${needle})`,
   forUpdate: 'FOR NO KEY UPDATE',
   remedy: (error) => PG_REMEDIES[codeOf(error) ?? ''],
+  // A server that goes on says so with an SQLSTATE; 08 and 57P are about the connection itself.
+  breaksConnection: (error) => !/^(?!08|57P)[0-9A-Z]{5}$/.test(codeOf(error) ?? ''),
 }
 
 export const sqlite: Dialect = {
@@ -78,6 +82,7 @@ export const sqlite: Dialect = {
   position: (haystack, needle) => `instr(${haystack}, ${needle})`,
   forUpdate: '',
   remedy: (error) => (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error) ?? '') ? 'again' : undefined),
+  breaksConnection: () => false,
 }
 
 /** Postgres: makes the statement fail, and with it everything it wrote, unless `condition` holds. */

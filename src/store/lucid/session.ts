@@ -180,6 +180,7 @@ export class Session implements Sql {
       const { response } = await client.query(connection, query)
       return rowsOf(response)
     } catch (error) {
+      if (this.dialect.breaksConnection(error)) connection.__knex__disposed = error
       throw withoutStatement(error, statement.text)
     }
   }

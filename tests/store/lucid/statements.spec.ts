@@ -317,7 +317,7 @@ const BUDGETS: Budget[] = [
   },
   {
     name: 'pairSignal',
-    statements: { postgres: 1, sqlite: 7 },
+    statements: { postgres: 1, sqlite: 8 },
     prepare: async (s) => {
       await waiting(s)
       await s.bufferSignal('t', 'x')
