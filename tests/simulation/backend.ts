@@ -4,6 +4,7 @@
 import { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
 import type { Tables } from '../../src/store/memory/tables.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
+import type { RuleContext } from './rules.ts'
 import { memoryReader, Shadow } from './shadow.ts'
 
 export interface Backend {
@@ -22,13 +23,21 @@ export interface Backend {
   close(): Promise<void>
 }
 
+/** What a world lends to a store whose rules are changed. */
+export type BackendContext = Pick<RuleContext, 'random' | 'after'>
+
 /** `modify` changes what the store does: a rule that is switched off, a member taken away. */
 export function memoryBackend(
-  modify: (store: StateStore) => StateStore = (store) => store
+  context: BackendContext = { random: () => 0.5, after: () => {} },
+  modify: (store: StateStore, context: RuleContext) => StateStore = (store) => store
 ): Backend {
   const memory = new InMemoryStateStore()
   const { tables } = memory as unknown as { tables: Tables }
-  const store = modify(memory)
+  const store = modify(memory, {
+    ...context,
+    run: (runId) => tables.runs.read(runId),
+    waiter: (token) => tables.signals.waiter(token),
+  })
   return {
     store,
     shadow: new Shadow(memoryReader(memory)),

@@ -27,10 +27,10 @@ export interface Mode {
 }
 
 export const MODES: Mode[] = [
-  { name: 'cold', settings: {}, backend: memoryBackend, cold: true },
-  { name: 'warm', settings: {}, backend: memoryBackend },
-  { name: 'continued', settings: { continuations: {} }, backend: memoryBackend },
-  { name: 'on a plain store', settings: {}, backend: () => memoryBackend(plainStore) },
+  { name: 'cold', settings: {}, backend: () => memoryBackend(), cold: true },
+  { name: 'warm', settings: {}, backend: () => memoryBackend() },
+  { name: 'continued', settings: { continuations: {} }, backend: () => memoryBackend() },
+  { name: 'on a plain store', settings: {}, backend: () => memoryBackend(undefined, plainStore) },
 ]
 
 /** What a mode left behind. */
@@ -141,7 +141,7 @@ function forgetful(store: StateStore): StateStore {
       const claimed = await store.claimRun!(claim)
       return claimed && forget(claimed)
     },
-    claimDueRuns: async (claim) => (await store.claimDueRuns!(claim)).map(forget),
+    claimDueRuns: (claim) => store.claimDueRuns!(claim).then((claims) => claims.map(forget)),
   }
 }
 

@@ -15,7 +15,9 @@ export type SeedOptions = Omit<WorldOptions, 'seed'> & { compare?: boolean }
 export async function worldOptions(chosen: Chosen): Promise<(seed: number) => SeedOptions> {
   const { off = [], store = 'memory' } = chosen
   if (store === 'sqlite') throw new Error('not yet')
-  const backend: WorldOptions['backend'] = (context) =>
-    memoryBackend((memory) => off.reduce((all, rule) => withoutRule(all, rule, context), memory))
+  const backend: WorldOptions['backend'] = (dice) =>
+    memoryBackend(dice, (memory, context) =>
+      off.reduce((all, rule) => withoutRule(all, rule, context), memory)
+    )
   return () => ({ backend, off: new Set(off), compare: off.length > 0 ? false : undefined })
 }

@@ -11,9 +11,8 @@
  */
 import type { StateStore } from '../../src/store/state_store.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
-import type { TurnCommit } from '../../src/store/ports/turn_commits.ts'
-import type { StepCheckpoint } from '../../src/types/checkpoint.ts'
-import type { WorkflowRun } from '../../src/types/run.ts'
+import type { SignalWaiter, StepCheckpoint } from '../../src/types/checkpoint.ts'
+import { isTerminalStatus, type WorkflowRun } from '../../src/types/run.ts'
 
 export const RULES = {
   order: 'results are delivered in a recorded order',
@@ -44,11 +43,14 @@ export type RuleName = keyof typeof RULES
 
 export const isRule = (name: string): name is RuleName => Object.hasOwn(RULES, name)
 
-/** What switching a rule off in a store may use. */
+/** What switching a rule off in a store may use. An override takes effect before it returns. */
 export interface RuleContext {
   /** By chance. */
   random(): number
   after(ms: number, work: () => void): void
+  /** A run as it is now. */
+  run(runId: string): WorkflowRun | null
+  waiter(token: string): SignalWaiter | null
 }
 
 type Override = (store: StateStore, context: RuleContext) => Partial<StateStore>
@@ -84,37 +86,32 @@ const STORE_RULES: Partial<Record<RuleName, Override>> = {
     updateRunIf: (runId, expected, patch) =>
       isStamp(patch) ? Promise.resolve(true) : store.updateRunIf(runId, expected, patch),
   }),
-  owner: (store) => ({
-    commitTurn: (commit) => underHolder(store, commit, { turn: true, owner: true }),
+  owner: (store, { run }) => ({
+    commitTurn: (commit) => {
+      const { lockedBy, turns = 0 } = run(commit.runId) ?? {}
+      return store.commitTurn!({ ...commit, owner: lockedBy as string, turn: turns })
+    },
   }),
-  turnfence: (store) => ({
-    commitTurn: (commit) => underHolder(store, commit, { turn: true }),
+  turnfence: (store, { run }) => ({
+    commitTurn: (commit) => store.commitTurn!({ ...commit, turn: run(commit.runId)?.turns ?? 0 }),
   }),
   lease: (store) => ({
     claimRun: (claim) => store.claimRun!({ ...claim, nowMs: claim.nowMs + 1e9 }),
     tryLockRun: (runId, owner, until, nowMs) => store.tryLockRun(runId, owner, until, nowMs + 1e9),
   }),
   renewal: () => ({ renewRunLock: () => Promise.resolve(true) }),
-  unless: (store) => ({
-    commitTurn: async (commit) => {
-      const verdict = await store.commitTurn!({ ...commit, rows: undefined })
-      if (!verdict.applied) return verdict
-      for (const { row } of commit.rows ?? []) await store.saveCheckpoint(row)
-      return verdict
-    },
-    settleCheckpointsIfPending: async (settlements) => {
-      for (const { wakeAt, ...carried } of settlements) {
-        const row = await store.getCheckpoint(carried.runId, carried.seq)
-        if (row) await store.saveCheckpoint({ ...row, ...carried, wakeAt: wakeAt ?? undefined })
+  unless: (store, { run }) => ({
+    commitTurn: (commit) => {
+      const { lockedBy, turns, status } = run(commit.runId) ?? {}
+      const held = lockedBy === commit.owner && turns === commit.turn
+      if (held && status && !isTerminalStatus(status)) {
+        for (const { row } of commit.rows ?? []) void store.saveCheckpoint(row)
       }
-      return settlements.map(() => true)
+      return store.commitTurn!({ ...commit, rows: undefined })
     },
   }),
   conditional: (store) => ({
-    updateRunIf: async (runId, _expected, patch) => {
-      await store.updateRun(runId, patch)
-      return true
-    },
+    updateRunIf: (runId, _expected, patch) => store.updateRun(runId, patch).then(() => true),
   }),
   intent: (store) => ({
     commitTurn: (commit) =>
@@ -128,9 +125,9 @@ const STORE_RULES: Partial<Record<RuleName, Override>> = {
       store.commitTurn!(commit.runs && random() < 0.3 ? { ...commit, runs: [] } : commit),
   }),
   take: (store, { random }) => ({
-    commitTurn: async (commit) => {
+    commitTurn: (commit) => {
       for (const { waiter } of commit.waits ?? []) {
-        if (random() < 0.3) await store.takeBufferedSignal(waiter.token)
+        if (random() < 0.3) void store.takeBufferedSignal(waiter.token)
       }
       return store.commitTurn!(commit)
     },
@@ -143,9 +140,11 @@ const STORE_RULES: Partial<Record<RuleName, Override>> = {
       }),
     pairSignal: () => Promise.resolve({ delivered: false, buffered: false }),
   }),
-  sigwake: (store) => ({
-    deliverSignal: (delivery) => unstamped(store, () => store.deliverSignal!(delivery)),
-    pairSignal: (token, nowMs) => unstamped(store, () => store.pairSignal!(token, nowMs)),
+  sigwake: (store, context) => ({
+    deliverSignal: (delivery) =>
+      unstamped(store, context, delivery.token, () => store.deliverSignal!(delivery)),
+    pairSignal: (token, nowMs) =>
+      unstamped(store, context, token, () => store.pairSignal!(token, nowMs)),
   }),
   recowner: (store) => ({
     tryLockRun: (runId, owner, until, nowMs) => store.tryLockRun(runId, bare(owner), until, nowMs),
@@ -158,8 +157,8 @@ const STORE_RULES: Partial<Record<RuleName, Override>> = {
   }),
   latefail: () => ({ saveCheckpointIfPending: () => Promise.resolve(false) }),
   survive: (store) => ({
-    listCheckpointsForReplay: async (runId) =>
-      (await store.listCheckpointsForReplay!(runId)).map(unjudged),
+    listCheckpointsForReplay: (runId) =>
+      store.listCheckpointsForReplay!(runId).then((rows) => rows.map(unjudged)),
   }),
   once: (store, { after }) => ({
     commitTurn: (commit) => {
@@ -186,7 +185,7 @@ export function trusting(store: StateStore): StateStore {
       const claimed = await store.claimRun!(claim)
       return claimed && trust(claimed)
     },
-    claimDueRuns: async (claim) => (await store.claimDueRuns!(claim)).map(trust),
+    claimDueRuns: (claim) => store.claimDueRuns!(claim).then((claims) => claims.map(trust)),
   }
 }
 
@@ -195,30 +194,17 @@ const unordered = (row: StepCheckpoint): StepCheckpoint => ({ ...row, order: und
 const isStamp = (patch: Partial<WorkflowRun>): boolean =>
   Object.keys(patch).join() === 'wakeRequestedAt'
 
-async function underHolder(
-  store: StateStore,
-  commit: TurnCommit,
-  forged: { turn?: boolean; owner?: boolean }
-) {
-  // Read without a lock: the check is what is missing.
-  const run = await store.getRun(commit.runId)
-  return store.commitTurn!({
-    ...commit,
-    turn: forged.turn ? (run?.turns ?? 0) : commit.turn,
-    owner: forged.owner ? (run?.lockedBy as string) : commit.owner,
-  })
-}
-
 /** Delivers and takes the stamp of the delivery away again. */
-async function unstamped<T extends { delivered: boolean }>(
+function unstamped<T>(
   store: StateStore,
+  { run, waiter }: RuleContext,
+  token: string,
   deliver: () => Promise<T>
 ): Promise<T> {
-  const outcome = await deliver()
-  if (outcome.delivered) {
-    const { runId } = outcome as unknown as { runId: string }
-    await store.updateRun(runId, { wakeRequestedAt: undefined })
-  }
+  const runId = waiter(token)?.runId
+  const before = runId === undefined ? undefined : run(runId)?.wakeRequestedAt
+  const outcome = deliver()
+  if (runId !== undefined) void store.updateRun(runId, { wakeRequestedAt: before })
   return outcome
 }
 

@@ -7,14 +7,14 @@ import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
 import { InvariantError } from '../../src/foundation/failure.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
 import { LIVE_RUN_STATUSES } from '../../src/types/run.ts'
-import { type Backend, memoryBackend } from './backend.ts'
+import { type Backend, type BackendContext, memoryBackend } from './backend.ts'
 import { Broker } from './broker.ts'
 import { Checks } from './checks.ts'
 import { Effects } from './effects.ts'
 import { faultyStore, type StoreWorld } from './faulty_store.ts'
 import { type Program, randomProgram, TOKENS } from './programs.ts'
 import { below, pick, type Random, seeded } from './random.ts'
-import { type RuleContext, type RuleName, trusting } from './rules.ts'
+import { type RuleName, trusting } from './rules.ts'
 import { SimProcess } from './sim_process.ts'
 import { macrotask, ProcessTime, VirtualTime } from './virtual_time.ts'
 import { verify } from './verdict.ts'
@@ -31,7 +31,7 @@ export interface WorldOptions {
   program?: Program
   /** Collects the story. */
   trace?: string[]
-  backend?: (context: RuleContext) => Backend
+  backend?: (dice: BackendContext) => Backend
   /** Rules that do not hold in this world. */
   off?: ReadonlySet<RuleName>
   /** One run only. */
@@ -86,11 +86,10 @@ class World {
     this.#passive = store === 0 && crashes === 0 && broker === 0 && random() < 0.8
     if (!this.#passive && random() < 0.3) this.#sluggish = 1 + below(random, 3)
     this.#settings = this.#randomSettings()
-    const context = {
+    this.#backend = (options.backend ?? memoryBackend)({
       random,
-      after: (ms: number, work: () => void) => void this.#time.after(ms, work),
-    }
-    this.#backend = options.backend?.(context) ?? memoryBackend()
+      after: (ms, work) => void this.#time.after(ms, work),
+    })
     const { shadow } = this.#backend
     const fail = (kind: string, text: string) => this.#fail(kind, text)
     const note = (text: () => string) => this.#note(text)
