@@ -6,6 +6,7 @@ import { marks } from '../replay/guard.ts'
 import type { Undo } from '../replay/open_await.ts'
 import type { WorkflowCtx } from '../types/ctx.ts'
 import type { StepLogger, StepOptions } from '../types/step.ts'
+import { checkPolicy } from './policy.ts'
 import { readLocal } from './readings.ts'
 import type { Scope } from './scope.ts'
 
@@ -20,6 +21,7 @@ export function localPrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
     ) =>
       scope.primitive('localStep', () => {
         scope.checkName('localStep', name)
+        checkPolicy(`ctx.localStep("${name}")`, options)
         const undo: Undo | undefined = options.compensate && {
           kind: 'local',
           name,

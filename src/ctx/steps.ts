@@ -8,6 +8,7 @@ import { marks } from '../replay/guard.ts'
 import type { Reading, RowsOfCall, Undo } from '../replay/open_await.ts'
 import type { WorkflowCtx } from '../types/ctx.ts'
 import type { StepDispatchOpts, StepRef } from '../types/step.ts'
+import { checkPolicy } from './policy.ts'
 import { answeredWith, failedWith, OPEN } from './readings.ts'
 import type { Scope } from './scope.ts'
 
@@ -27,6 +28,7 @@ export function stepPrimitives(scope: Scope): Pick<WorkflowCtx, 'step'> {
       const name = routingName('ctx.step', handler)
       scope.checkName('step', name)
       const policy = mergePolicy(stepConfigOf(handler), perCall)
+      checkPolicy(`ctx.step("${name}")`, policy)
       for (const option of NOT_YET) {
         if (policy[option] === undefined) continue
         throw new InvalidArgumentError(
@@ -78,11 +80,8 @@ function dispatchedUndo(
   compensate: StepRef<never, unknown> | string,
   input: unknown
 ): Undo {
-  return {
-    kind: 'dispatch',
-    name,
-    step: routingName('ctx.step compensate', compensate),
-    policy: { ...stepConfigOf(compensate) },
-    input,
-  }
+  const step = routingName('ctx.step compensate', compensate)
+  const policy = { ...stepConfigOf(compensate) }
+  checkPolicy(`ctx.step("${name}"): compensate "${step}"`, policy)
+  return { kind: 'dispatch', name, step, policy, input }
 }

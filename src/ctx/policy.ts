@@ -1,0 +1,24 @@
+/*
+ * The policy of a step, declared and per call together: numbers that mean something, or a refusal that
+ * names the option before a position is taken.
+ */
+import { InvalidArgumentError } from '../errors.ts'
+import type { StepConfig } from '../types/step.ts'
+
+const DURATIONS = ['timeoutMs', 'pickupTimeoutMs', 'backoffMs', 'backoffMaxMs'] as const
+
+/** Attempts are kept in 32-bit integers. */
+const MOST_ATTEMPTS = 2 ** 31 - 1
+
+/** `where` is what the error begins with, such as `ctx.step("charge")`. */
+export function checkPolicy(where: string, policy: StepConfig): void {
+  for (const option of DURATIONS) {
+    const ms: unknown = policy[option]
+    if (ms === undefined || (typeof ms === 'number' && Number.isFinite(ms) && ms >= 0)) continue
+    throw new InvalidArgumentError(`${where}: ${option}`, 'must be 0 or more milliseconds')
+  }
+  const retries: unknown = policy.retries
+  if (retries === undefined) return
+  if (typeof retries === 'number' && retries <= MOST_ATTEMPTS) return
+  throw new InvalidArgumentError(`${where}: retries`, `must be a number up to ${MOST_ATTEMPTS}`)
+}
