@@ -33,6 +33,11 @@ export interface WorkerLoopOptions {
 }
 
 const DRAIN_MS = 10_000
+/**
+ * Passes of one phase under way. A pass lasts as long as the turns it began, or waits for a free slot;
+ * there are more than twice as many as slots, so at this bound slots are what is missing.
+ */
+const MOST_PASSES = 256
 
 /**
  * Starts deferred consumers, ticks every `intervalMs` until `stopSignal` settles, then stops picking up
@@ -46,39 +51,61 @@ export async function runWorkerLoop(
   const { intervalMs, logger, drainTimeoutMs = DRAIN_MS, keepAlive = true } = options
   const letGo = keepAlive ? keepProcessAlive() : () => {}
   const pause = new Pause(options.stopSignal, options.sleep)
-  const passes = new Set<Promise<void>>()
+  const passes = new Passes(engine, logger)
   let ticks = 0
   try {
     engine.startConsumers()
     while (!pause.stopped) {
       ticks++
-      for (const phase of PHASES) startPass(engine, phase, passes, logger)
+      for (const phase of PHASES) passes.start(phase)
       await pause.wait(intervalMs)
     }
     engine.beginDrain()
-    await Promise.all([engine.drain(drainTimeoutMs), settledWithin(passes, drainTimeoutMs)])
+    await Promise.all([engine.drain(drainTimeoutMs), passes.settledWithin(drainTimeoutMs)])
     return ticks
   } finally {
     letGo()
   }
 }
 
-function startPass(
-  engine: TickEngine,
-  phase: Phase,
-  passes: Set<Promise<void>>,
-  logger: WorkerLogger
-): void {
-  const pass = phase
-    .run(engine)
-    .then(
-      (moved) => {
-        if (moved > 0) logger.info(lineFor(phase.counts, moved))
-      },
-      (error) => logger.error(`durable: ${phase.name} failed: ${messageOf(error)}`)
-    )
-    .finally(() => passes.delete(pass))
-  passes.add(pass)
+/** The passes under way. */
+class Passes {
+  readonly #engine: TickEngine
+  readonly #logger: WorkerLogger
+  readonly #underWay = new Map<Phase, Set<Promise<void>>>()
+
+  constructor(engine: TickEngine, logger: WorkerLogger) {
+    this.#engine = engine
+    this.#logger = logger
+  }
+
+  start(phase: Phase): void {
+    const passes = this.#underWay.get(phase) ?? new Set()
+    this.#underWay.set(phase, passes)
+    if (passes.size >= MOST_PASSES) return
+    const pass = this.#run(phase).finally(() => passes.delete(pass))
+    passes.add(pass)
+  }
+
+  /** Resolves when every pass ended, after `ms` at the latest. */
+  async settledWithin(ms: number): Promise<void> {
+    let cancel: Cancel = () => {}
+    const over = new Promise<void>((resolve) => {
+      cancel = systemTimers.after(ms, resolve)
+    })
+    const passes = [...this.#underWay.values()].flatMap((some) => [...some])
+    await Promise.race([Promise.allSettled(passes), over])
+    cancel()
+  }
+
+  async #run({ name, counts, run }: Phase): Promise<void> {
+    try {
+      const moved = await run(this.#engine)
+      if (moved > 0) this.#logger.info(lineFor(counts, moved))
+    } catch (error) {
+      this.#logger.error(`durable: ${name} failed: ${messageOf(error)}`)
+    }
+  }
 }
 
 const DID: Record<TickCount, string> = {
@@ -91,16 +118,6 @@ const DID: Record<TickCount, string> = {
 
 const lineFor = (counts: TickCount, moved: number): string =>
   `durable: ${DID[counts]} ${moved === 1 ? 'run' : 'runs'} (${moved})`
-
-/** Resolves when every pass ended, after `ms` at the latest. */
-async function settledWithin(passes: ReadonlySet<Promise<void>>, ms: number): Promise<void> {
-  let cancel: Cancel = () => {}
-  const over = new Promise<void>((resolve) => {
-    cancel = systemTimers.after(ms, resolve)
-  })
-  await Promise.race([Promise.allSettled(passes), over])
-  cancel()
-}
 
 /** Waits that a stop cuts short. One reaction to the signal, however many waits there are. */
 class Pause {

@@ -176,6 +176,29 @@ test.group('Worker loop', () => {
     assert.deepEqual(loop.logger.lines, ['error durable: runPending failed: no'])
   })
 
+  test('passes that do not end pile up to a bound', async ({ assert }) => {
+    const asked = { stuck: 0, free: 0 }
+    const { engine } = fakeEngine({
+      runPending: () => {
+        asked.stuck++
+        return new Promise(() => {})
+      },
+      resumeDueTimers: async () => {
+        asked.free++
+        return []
+      },
+    })
+    const loop = startLoop(engine, { drainTimeoutMs: 1 })
+    for (let tick = 0; tick < 400; tick++) {
+      await loop.pause.untilAsleep()
+      loop.pause.wake()
+    }
+    loop.stop()
+    await loop.done
+    assert.equal(asked.stuck, 256)
+    assert.isAtLeast(asked.free, 400)
+  })
+
   test('gives up at its end on a pass that never comes back', async ({ assert }) => {
     const { engine } = fakeEngine({ recoverIncomplete: () => new Promise(() => {}) })
     const loop = startLoop(engine, { drainTimeoutMs: 20 })
