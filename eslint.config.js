@@ -20,7 +20,16 @@ const nondeterminism = [
 }))
 
 export default configPkg(
-  { ignores: ['build/**', 'coverage/**', 'tmp/**', 'tests/tmp/**', 'examples/**', 'dashboard/**'] },
+  {
+    ignores: [
+      'build/**',
+      'coverage/**',
+      'tmp/**',
+      'tests/tmp/**',
+      'examples/*/.adonisjs/**',
+      'dashboard/**',
+    ],
+  },
   {
     // `import { type A }` would leave a bare import behind; `import type` leaves nothing.
     files: ['**/*.ts'],
