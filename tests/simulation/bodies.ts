@@ -111,7 +111,7 @@ function callCtx({ ctx, effects, scope }: BodyContext, leaf: Leaf, basis: string
       const { id, bad, tries, backoffMs, undo } = leaf
       return ctx.step(
         name,
-        { id, bad, undo },
+        { run: ctx.runId, id, bad, undo },
         { retries: tries, backoffMs, compensate: undo && 'undo' }
       )
     }

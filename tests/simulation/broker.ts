@@ -34,6 +34,7 @@ interface Consumer {
 
 /** What a dispatched step of a program is told. */
 export interface StepInput {
+  run: string
   id: number
   bad: boolean
   undo?: 'good' | 'bad'

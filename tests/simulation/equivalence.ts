@@ -103,7 +103,7 @@ export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
     await time.settled()
     while (waiting.length > 0) await Promise.all(waiting.splice(0))
   }
-  processTime.alive = false
+  processTime.die()
   await backend.close()
   return { runs: shadow.runs().map((run) => told(run, shadow.rows(run.id))), bodies, problems }
 }

@@ -29,6 +29,7 @@ export interface StoreFaults {
   rate: number
   /** Share of operations that take very long. */
   slow: number
+  slowMs: number
   /** False once the faults of a world are over. */
   active(): boolean
 }
@@ -237,7 +238,7 @@ class FaultyStore {
       snapshot?.()
       return Promise.resolve(effect())
     }
-    const slow = random() < faults.slow ? 600 * random() : 0
+    const slow = random() < faults.slow ? faults.slowMs * random() : 0
     const at = 2 + 20 * random() + slow
     const back = 2 + 10 * random()
     const fault = this.#fault()

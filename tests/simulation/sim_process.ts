@@ -22,6 +22,8 @@ export interface ProcessOptions {
   report(error: unknown, what: string): void
   /** A body began. */
   began?(): void
+  /** Serves the steps of a program in this process. */
+  serve?(process: SimProcess, program: Program): void
 }
 
 export class SimProcess {
@@ -68,7 +70,7 @@ export class SimProcess {
   }
 
   crash(): void {
-    this.time.alive = false
+    this.time.die()
   }
 
   /** One round of a worker loop. */
@@ -84,7 +86,8 @@ export class SimProcess {
   }
 
   #register(name: string, program: Program): void {
-    const { effects, began } = this.#options
+    const { effects, began, serve } = this.#options
+    serve?.(this, program)
     this.engine.register(name, '1', (ctx, input: { round: number }) => {
       began?.()
       return workflowBody(program, input.round, {

@@ -60,13 +60,25 @@ export class ProcessTime implements Timers {
   readonly #time: VirtualTime
   readonly #random?: Random
   readonly #skew: number
-  alive = true
+  #alive = true
+  /** Called when the process dies. */
+  onDeath?: () => void
 
   /** With `random`, timers fire a little early or late, as real ones do. */
   constructor(time: VirtualTime, options: { skew?: number; random?: Random } = {}) {
     this.#time = time
     this.#skew = options.skew ?? 0
     this.#random = options.random
+  }
+
+  get alive(): boolean {
+    return this.#alive
+  }
+
+  /** The process dies: no timer of it fires any more. */
+  die(): void {
+    this.#alive = false
+    this.onDeath?.()
   }
 
   readonly clock = (): number => EPOCH + Math.floor(this.#time.now + this.#skew)

@@ -12,6 +12,7 @@ import { Broker } from './broker.ts'
 import { Checks } from './checks.ts'
 import { Effects } from './effects.ts'
 import { faultyStore, type StoreWorld } from './faulty_store.ts'
+import { LocalWorkers } from './local_workers.ts'
 import { type Program, randomProgram, TOKENS } from './programs.ts'
 import { below, pick, type Random, seeded } from './random.ts'
 import { type RuleName, trusting } from './rules.ts'
@@ -60,6 +61,8 @@ class World {
   readonly #checks: Checks
   readonly #store: StoreWorld
   readonly #broker: Broker
+  /** Steps run in the engines' own processes; without them, behind the broker. */
+  readonly #workers?: LocalWorkers
   readonly #processes: SimProcess[] = []
   readonly #sent = new Set<string>()
   readonly #accepted = new Set<string>()
@@ -100,13 +103,15 @@ class World {
     shadow.watcher = this.#checks
     const asked = () => void time.activity++
     const effects = new Effects({ shadow, fail, note, asked, roll })
+    if (random() < 0.25) this.#workers = new LocalWorkers({ random, effects, fail, note })
     this.#store = {
       time,
       random,
       backend: this.#backend,
       shadow,
       effects,
-      faults: { rate: store, slow: 0.02, active },
+      // Silence is measured in leases: where it decides, nothing takes as long as a lease.
+      faults: { rate: store, slow: 0.02, slowMs: this.#workers ? 150 : 600, active },
       note,
       before: (by) => this.#checks.before(by),
       after: (by, answer) => this.#checks.after(by, answer),
@@ -136,7 +141,7 @@ class World {
     try {
       this.#schedule()
       const events = await this.#play()
-      for (const { time } of this.#processes) time.alive = false
+      for (const { time } of this.#processes) time.die()
       await this.#verify()
       return this.#result(events)
     } finally {
@@ -214,13 +219,14 @@ class World {
       programs: this.#programs,
       settings: { ...this.#settings, ...this.#ownSettings() },
       report: (error: unknown, what: string) => this.#reported(error, what),
+      serve: this.#workers && this.#workers.serve.bind(this.#workers),
     }
     const created = new SimProcess(options, (self) => {
       const client = { id: self.id, time, claimed: (run: ClaimedRun) => self.claimed(run) }
       const store = faultyStore(this.#store, client)
       return {
         store: this.#isOff('turns') ? trusting(store) : store,
-        transport: this.#broker.connect(self.id, time),
+        transport: this.#workers?.connect(time) ?? this.#broker.connect(self.id, time),
       }
     })
     this.#processes[slot] = created
@@ -371,7 +377,7 @@ class World {
       stats: {
         events,
         crashes: this.#crashes,
-        tasks: this.#broker.tasks,
+        tasks: this.#broker.tasks + (this.#workers?.tasks ?? 0),
         rows: runs.reduce((sum, { id }) => sum + shadow.rows(id).length, 0),
         statuses: runs.map(({ status }) => status),
       },
