@@ -5,11 +5,16 @@
  */
 import type { TransactionClientContract } from '@adonisjs/lucid/types/database'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
-import { type LeaseFence, LeaseLostError, type StoreTransaction } from '../ports/transactions.ts'
+import {
+  type LeaseFence,
+  LeaseLostError,
+  type StoreTransaction,
+  TransactionSpoiledError,
+} from '../ports/transactions.ts'
 import { saveCheckpoint, saveUnderLease } from './checkpoints.ts'
-
+import { codeOf } from './dialect.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import { asStoreError, type Session } from './session.ts'
+import { asStoreError, type Session, type Sql } from './session.ts'
 
 export async function transaction<T>(
   session: Session,
@@ -38,12 +43,22 @@ async function takeWriteLock(session: Session, trx: TransactionClientContract): 
   await session.within(trx, (sql) => sql.run(`UPDATE ${T.runs} SET turns = turns WHERE 1 = 0`, []))
 }
 
+/** Postgres refuses every statement after one that failed. */
+const GIVEN_UP = '25P02'
+
 const handle = (session: Session, trx: TransactionClientContract): StoreTransaction => ({
   raw: trx,
-  saveCheckpoint: (checkpoint: StepCheckpoint, fence?: LeaseFence) =>
-    session.within(trx, async (sql) => {
+  async saveCheckpoint(checkpoint: StepCheckpoint, fence?: LeaseFence) {
+    const save = async (sql: Sql) => {
       if (!fence) return saveCheckpoint(sql, checkpoint)
       if (await saveUnderLease(sql, checkpoint, fence)) return
       throw new LeaseLostError(checkpoint.runId, fence.owner)
-    }),
+    }
+    try {
+      await session.within(trx, save)
+    } catch (error) {
+      const { cause } = error as Error
+      throw codeOf(cause) === GIVEN_UP ? new TransactionSpoiledError(cause) : error
+    }
+  },
 })

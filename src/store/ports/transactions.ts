@@ -22,13 +22,29 @@ export class LeaseLostError extends DurableError {
   }
 }
 
+/**
+ * User code swallowed an error of the database after which the transaction can only be undone. It was:
+ * nothing of it was written.
+ */
+export class TransactionSpoiledError extends DurableError {
+  static override readonly code: string = 'transaction_spoiled'
+
+  constructor(cause: unknown) {
+    super(
+      'the transaction was undone by the database: a statement in it failed, and its error was caught. ' +
+        'Let such an error out, or use a savepoint for what may fail.',
+      { cause }
+    )
+  }
+}
+
 export interface StoreTransaction {
   /** The store's native transaction handle; user writes go through it. */
   readonly raw: unknown
   /**
    * Writes a checkpoint inside the transaction. With `fence` it first locks the run row and throws
    * `LeaseLostError`, so that everything rolls back, unless the run is live and still under that lease
-   * and turn.
+   * and turn. Throws `TransactionSpoiledError` when the database has given the transaction up.
    */
   saveCheckpoint(checkpoint: StepCheckpoint, fence?: LeaseFence): Promise<void>
 }

@@ -5,6 +5,7 @@
  */
 import { toStepError } from '../../foundation/failure.ts'
 import type { CommandOf } from '../../replay/commands.ts'
+import { TransactionSpoiledError } from '../../store/ports/transactions.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import { type Completion, type Turn, TurnLostError } from '../turn.ts'
 import { runAttempt } from './attempt.ts'
@@ -58,6 +59,7 @@ async function execute(
     emitter.emit({ type: 'step.completed', ...about, output: row.output, durationMs })
     return { row, durable: true }
   } catch (error) {
+    if (isSpoiled(error)) failure = { error }
     // Not the body: the fence refused it, or the store failed and the outcome is unknown. Recovery
     // finds out.
     if (!failure) {
@@ -83,3 +85,6 @@ async function execute(
     retryOf: replaced?.status === 'failed' ? replaced.attempts : undefined,
   }
 }
+
+const isSpoiled = (error: unknown): boolean =>
+  (error as { code?: unknown }).code === TransactionSpoiledError.code
