@@ -24,10 +24,10 @@ export default class DurableProvider {
 
   /** Binds; builds nothing. The role remembers what it built, and forgets a build that failed. */
   register(): void {
-    captureApplication(this.app)
     this.app.container.bind(WorkflowEngine, () => this.#roleOf().engine())
     this.app.container.bind(TRANSPORT, () => this.#roleOf().transport())
     this.app.container.bind(STORE_ROLE, () => this.#roleOf())
+    captureApplication(this.app)
   }
 
   async boot(): Promise<void> {

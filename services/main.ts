@@ -5,6 +5,7 @@
  */
 import { capturedApplication, followApplication } from '../src/adonis/booted_app.ts'
 import { WorkflowEngine } from '../src/engine/workflow_engine.ts'
+import { bestEffort } from '../src/foundation/failure.ts'
 
 let engine: WorkflowEngine
 
@@ -17,9 +18,10 @@ await app.booted(async () => {
 
 followApplication((later) => {
   if (later === app) return
-  void later.booted(async () => {
+  const booted = later.booted(async () => {
     engine = await later.container.make(WorkflowEngine)
   })
+  void bestEffort('its own boot fails, or has said why', booted)
 })
 
 export { engine as default }
