@@ -5,7 +5,19 @@ import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process'
 
 const running = new Set<ChildProcess>()
 
-/** The standard output of a command. Rejects, with all it printed, unless it exits with 0. */
+/** A command that exited with something else than 0. */
+export class CommandError extends Error {
+  constructor(
+    command: string,
+    code: number | null,
+    /** All it printed. */
+    readonly output: string
+  ) {
+    super(`${command} exited with ${code}`)
+  }
+}
+
+/** The standard output of a command. Rejects with a `CommandError` unless it exits with 0. */
 export function runToEnd(
   command: string,
   args: string[],
@@ -25,7 +37,7 @@ export function runToEnd(
     child.once('close', (code) => {
       running.delete(child)
       if (code === 0) resolve(output)
-      else reject(new Error(`${command} ${args.join(' ')} exited with ${code}:\n${everything}`))
+      else reject(new CommandError([command, ...args].join(' '), code, everything))
     })
   })
 }

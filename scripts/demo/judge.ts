@@ -26,7 +26,7 @@ export function judge(expected: Expected[], evidence: Evidence): string[] {
   if (report.runs !== expected.length) {
     wrong.push(`there are ${report.runs} runs for ${expected.length} orders`)
   }
-  if (report.unfinished !== 0) wrong.push(`${report.unfinished} runs are not at their end`)
+  if (report.unfinished !== 0) wrong.push(`not at their end: ${report.unfinished} runs`)
   for (const order of expected) {
     const { id } = order.input
     const found = report.orders.find((one) => one.id === id)

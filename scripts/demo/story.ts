@@ -2,7 +2,7 @@
  * The story of the demo, from a fresh checkout to a verdict. Ends the process with 0 or 1.
  */
 import { Client } from './client.ts'
-import { stopCommands } from './commands.ts'
+import { CommandError, stopCommands } from './commands.ts'
 import { judge } from './judge.ts'
 import { ALL, APPROVED, BEFORE_THE_KILL, KILLED, PLAIN } from './orders.ts'
 import { build, installIntoShop, isBuildStale } from './package.ts'
@@ -28,6 +28,7 @@ process.on('SIGTERM', () => process.exit(143))
 try {
   process.exitCode = (await play()) ? 0 : 1
 } catch (error) {
+  if (error instanceof CommandError) console.error(`\n${error.output}`)
   console.error(`\n${stage.tails()}\nThe demo failed: ${(error as Error).message}`)
   process.exitCode = 1
 } finally {
