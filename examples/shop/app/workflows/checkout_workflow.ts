@@ -38,8 +38,8 @@ export default class CheckoutWorkflow extends BaseWorkflow {
 }
 
 /**
- * Takes effect exactly once, because it commits together with the record that it ran. Only what goes
- * through `trx` is part of that.
+ * Takes effect exactly once, because it commits together with the record that it ran. Everything goes
+ * through `trx`. On SQLite anything else would wait for the one connection, which the transaction has.
  */
 function bookCharge(order: OrderInput, trx: TransactionClientContract): Promise<void> {
   return noted(order.id, 'book charge', async () => {
