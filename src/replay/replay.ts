@@ -36,6 +36,9 @@ export interface ReplayOptions {
   onDelivered?: (entry: OpenAwait) => void
 }
 
+/** What the branches of a body that ended are told; one for all, since making an error is not cheap. */
+const OVER = new WorkflowSuspended()
+
 export class Replay {
   readonly runId: string
   readonly history: History
@@ -231,8 +234,8 @@ export class Replay {
    * Rejects every open await with one shared suspension and fences the body: nothing it does from now on
    * is recorded (invariant 8). Resolves when the body had a chance to unwind.
    */
-  async unwind(suspension = new WorkflowSuspended(this.nextDeadline())): Promise<void> {
-    this.#fence ??= suspension
+  async unwind(): Promise<void> {
+    this.#fence ??= new WorkflowSuspended(this.nextDeadline())
     const open = [...this.#open.values()]
     this.#open.clear()
     this.#ownerOf.clear()
@@ -257,7 +260,7 @@ export class Replay {
     if (this.#fence) return
     this.#end = end
     // Branches that the body left behind must not write under a run that is over.
-    this.#fence = new WorkflowSuspended()
+    this.#fence = OVER
     this.onActivity?.()
   }
 
