@@ -25,8 +25,8 @@ const LEASE_MS = 400
 const POLL_MS = 50
 /** Hosts of one process poll less often, so that together they do not poll more. */
 const HOSTS_A_POLL = 6
-const HOLD_MS = 20_000
-const END_MS = 30_000
+const HOLD_MS = 30_000
+const END_MS = 60_000
 /** Whether a result or a timer comes first is up to the machine, so now and then a run takes another way. */
 const TRIES = 3
 const MISSED_AT_MOST = 0.2
@@ -49,9 +49,9 @@ let stages = 0
 export async function boundaryTrials(options: BoundaryTrialOptions): Promise<void> {
   const { data, scoreboard, bad } = options
   const kind = `${data.dialect}, ${bad ? 'bad' : 'good'} order`
-  const [undisturbed] = await trial(options, [[]])
-  const first = undisturbed.labels[0]
-  report(scoreboard, `${kind}, nothing killed`, undisturbed)
+  const [untouched] = await trial(options, [[]])
+  const first = untouched.labels[0]
+  report(scoreboard, `${kind}, nothing killed`, untouched)
   scoreboard.say(`${kind}: ${first.length} boundaries`)
 
   const later = new Map<string, Plan>()
@@ -135,9 +135,9 @@ async function trial(options: BoundaryTrialOptions, plans: Plan[]): Promise<Trie
     }
     return await Promise.all(
       subjects.map(async (subject, i) => {
-        const evidence = await stage.evidence(subject, timelines.get(`${data.dialect} ${bad}`))
+        const evidence = await stage.evidence(subject, undisturbed(data, bad))
         if (plans[i].length === 0) {
-          timelines.set(`${data.dialect} ${bad}`, timelineOf(evidence.stored, subject.runId))
+          timelines.set(keyOf(data, bad), timelineOf(evidence.stored, subject.runId))
         }
         const lines = stage.linesOf(subject)
         return {
@@ -160,6 +160,12 @@ async function trial(options: BoundaryTrialOptions, plans: Plan[]): Promise<Trie
 
 /** Histories of undisturbed runs. */
 const timelines = new Map<string, string[]>()
+const keyOf = ({ dialect }: CrashData, bad: boolean): string => `${dialect} ${bad}`
+
+/** The history of an order that nobody killed, once one has been played. */
+export function undisturbed(data: CrashData, bad: boolean): string[] | undefined {
+  return timelines.get(keyOf(data, bad))
+}
 
 function chunks<T>(items: T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>

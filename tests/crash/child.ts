@@ -51,7 +51,7 @@ class Host {
   readonly #name: string
 
   constructor(options: OpenHost) {
-    const { host, location, target, announce, leaseMs, pollMs } = options
+    const { host, location, target, announce, continuations, leaseMs, pollMs } = options
     this.#name = host
     this.#location = location
     const base = new LucidStateStore(databaseAt(location))
@@ -68,6 +68,7 @@ class Host {
       instanceId: `${life}-${host}`,
       namespace: host,
       leaseMs,
+      continuations: continuations ? {} : false,
       logger: { warn: () => {}, error: (what, error) => this.#report(what, error) },
     })
     registerCheckout(this.engine, {

@@ -17,6 +17,8 @@ export interface OpenHost {
   target?: string
   /** Announce every boundary in the log. */
   announce?: boolean
+  /** Keep suspended bodies live. */
+  continuations?: boolean
 }
 
 export type Command =

@@ -3,6 +3,7 @@
  * it took over; the last one finishes everything.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { undisturbed } from './boundary_trials.ts'
 import type { CrashData } from './data.ts'
 import { describe, judge } from './judge.ts'
 import type { Life } from './life.ts'
@@ -35,7 +36,7 @@ export async function randomTrials(options: RandomTrialOptions): Promise<void> {
     for (let nth = 1; nth <= kills + 1; nth++) {
       const life: Life = next
       if (nth <= kills) next = stage.spawn(`.${nth + 1}`)
-      await stage.open(life, host)
+      await stage.open(life, host, { continuations: random() < 0.5 })
       const inherited = open()
       for (const subject of inherited) void stage.takeOver(life, subject)
       if (nth > kills) break
@@ -49,16 +50,20 @@ export async function randomTrials(options: RandomTrialOptions): Promise<void> {
       scoreboard.say(`${data.dialect}: kill ${nth} after ${Math.round(lifetime)} ms`)
     }
     await stage.rest(open(), END_MS)
-    await report(stage, scoreboard, `${data.dialect}, ${kills} kills at random moments`)
+    await report(stage, options, `${data.dialect}, ${kills} kills at random moments`)
   } finally {
     await stage.close()
   }
 }
 
 /** One verdict a run. */
-export async function report(stage: Stage, scoreboard: Scoreboard, kind: string): Promise<void> {
+export async function report(
+  stage: Stage,
+  { data, scoreboard }: Pick<RandomTrialOptions, 'data' | 'scoreboard'>,
+  kind: string
+): Promise<void> {
   for (const subject of stage.subjects.values()) {
-    const evidence = await stage.evidence(subject)
+    const evidence = await stage.evidence(subject, undisturbed(data, subject.bad))
     const problems = judge(evidence)
     const what = `${kind}: ${nameOf(subject)}`
     const lines = stage

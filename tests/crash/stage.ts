@@ -9,7 +9,7 @@ import type { DatabaseLocation } from '../helpers/databases.ts'
 import type { CrashData } from './data.ts'
 import { type Death, type Evidence, settledNames } from './judge.ts'
 import { Life } from './life.ts'
-import type { LogLine, Notice } from './protocol.ts'
+import type { LogLine, Notice, OpenHost } from './protocol.ts'
 
 export interface Subject {
   host: string
@@ -88,7 +88,7 @@ export class Stage {
   async open(
     life: Life,
     host: { host: string; location: DatabaseLocation },
-    more: { target?: string; announce?: boolean } = {}
+    more: Pick<OpenHost, 'target' | 'announce' | 'continuations'> = {}
   ): Promise<void> {
     const { data, leaseMs, pollMs } = this.#options
     const location = data.forLife(host.location, life.name)

@@ -31,7 +31,8 @@ export async function takeoverTrials(options: TakeoverTrialOptions): Promise<voi
       const host = await stage.host()
       const doomed = stage.spawn('.doomed')
       const heir = stage.spawn('.heir')
-      await Promise.all([stage.open(doomed, host), stage.open(heir, host)])
+      await stage.open(doomed, host, { continuations: true })
+      await stage.open(heir, host, { continuations: true })
       const subjects = Array.from({ length: RUNS }, () => stage.subject(host, random() < 0.5))
       for (const [i, subject] of subjects.entries()) {
         // The doomed one starts most of them.
@@ -43,7 +44,7 @@ export async function takeoverTrials(options: TakeoverTrialOptions): Promise<voi
       for (const subject of subjects) void stage.takeOver(heir, subject)
       await stage.rest(subjects, END_MS)
       const kind = `${data.dialect}, one of two processes killed after ${Math.round(lifetime)} ms`
-      await report(stage, scoreboard, kind)
+      await report(stage, options, kind)
     } finally {
       await stage.close()
     }
