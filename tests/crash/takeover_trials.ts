@@ -24,7 +24,7 @@ const LONGEST_LIFE_MS = 900
 const END_MS = 60_000
 
 export async function takeoverTrials(options: TakeoverTrialOptions): Promise<void> {
-  const { data, scoreboard, rounds, random } = options
+  const { data, rounds, random } = options
   for (let round = 1; round <= rounds; round++) {
     const stage = new Stage({ data, name: `t${round}`, leaseMs: LEASE_MS, pollMs: POLL_MS })
     try {
