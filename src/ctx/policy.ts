@@ -3,6 +3,7 @@
  * names the option before a position is taken.
  */
 import { InvalidArgumentError } from '../errors.ts'
+import { isDurationMs } from '../foundation/duration.ts'
 import type { StepConfig } from '../types/step.ts'
 
 const DURATIONS = ['timeoutMs', 'pickupTimeoutMs', 'backoffMs', 'backoffMaxMs'] as const
@@ -14,7 +15,7 @@ const MOST_ATTEMPTS = 2 ** 31 - 1
 export function checkPolicy(where: string, policy: StepConfig): void {
   for (const option of DURATIONS) {
     const ms: unknown = policy[option]
-    if (ms === undefined || (typeof ms === 'number' && Number.isFinite(ms) && ms >= 0)) continue
+    if (ms === undefined || isDurationMs(ms)) continue
     throw new InvalidArgumentError(`${where}: ${option}`, 'must be 0 or more milliseconds')
   }
   const retries: unknown = policy.retries

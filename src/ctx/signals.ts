@@ -3,6 +3,7 @@
  * positions follow from arguments, never from runtime state.
  */
 import { InvalidArgumentError } from '../errors.ts'
+import { isDurationMs } from '../foundation/duration.ts'
 import { storableToken } from '../foundation/ids.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import { marks } from '../replay/guard.ts'
@@ -23,7 +24,7 @@ export function signalPrimitives(scope: Scope): Pick<WorkflowCtx, 'waitForSignal
 
 function waitOn<T>(scope: Scope, token: string, timeoutMs: number | undefined): Promise<T> {
   const bounded = timeoutMs !== undefined
-  if (bounded && !(Number.isFinite(timeoutMs) && timeoutMs >= 0)) {
+  if (bounded && !isDurationMs(timeoutMs)) {
     throw new InvalidArgumentError('ctx.waitForSignal: timeoutMs', 'must be 0 or more milliseconds')
   }
   const stored = storableToken(token)

@@ -25,7 +25,7 @@ export function timePrimitives(scope: Scope): Pick<WorkflowCtx, 'sleep' | 'sleep
     sleepUntil: (when) =>
       scope.primitive('sleepUntil', () => {
         const at = when instanceof Date ? when.getTime() : when
-        if (typeof at !== 'number' || !Number.isFinite(at)) {
+        if (typeof at !== 'number' || Number.isNaN(new Date(at).getTime())) {
           throw new InvalidArgumentError('ctx.sleepUntil', 'takes a valid Date or epoch ms')
         }
         return timer({ at })

@@ -13,6 +13,13 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
+/** 100 000 years: from any now on it ends within what a Date can hold. */
+const LONGEST_MS = 36_525_000 * DAY
+
+/** A number of milliseconds that a deadline can be made of. */
+export const isDurationMs = (value: unknown): value is number =>
+  typeof value === 'number' && value >= 0 && value <= LONGEST_MS
+
 const UNITS: Record<string, number> = {
   ms: 1,
   s: SECOND,
@@ -42,12 +49,10 @@ const UNITS: Record<string, number> = {
  */
 export function parseDuration(duration: string | number): number {
   if (typeof duration === 'number') {
-    if (!Number.isFinite(duration) || duration < 0) {
-      throw new InvalidDurationError(
-        `invalid duration ${duration}: give a finite number of milliseconds, 0 or more`
-      )
-    }
-    return duration
+    if (isDurationMs(duration)) return duration
+    throw new InvalidDurationError(
+      `invalid duration ${duration}: give a finite number of milliseconds, 0 or more`
+    )
   }
   const match =
     typeof duration === 'string' ? /^\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*$/i.exec(duration) : null
@@ -63,5 +68,9 @@ export function parseDuration(duration: string | number): number {
         'use ms, s, m, h, d, w or their long names'
     )
   }
-  return Number(match[1]) * unit
+  const ms = Number(match[1]) * unit
+  if (isDurationMs(ms)) return ms
+  throw new InvalidDurationError(
+    `invalid duration ${JSON.stringify(duration)}: longer than 100 000 years`
+  )
 }

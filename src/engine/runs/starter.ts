@@ -73,7 +73,7 @@ export class Starter {
     options: StartOptions
   ): WorkflowRun {
     const now = this.#options.clock()
-    const startAt = options.startAt === undefined ? now : Number(options.startAt)
+    const startAt = options.startAt === undefined ? now : Math.ceil(Number(options.startAt))
     const run: WorkflowRun = {
       id: runId,
       workflow: workflow.name,

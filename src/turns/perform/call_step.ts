@@ -32,7 +32,7 @@ function retry(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
   const delay = backoffDelay(row.attempts, command.options, random)
   if (row.wakeAt === undefined && delay > 0) {
     // Stamped once, so that a replay waits for the same moment.
-    turn.write({ ...row, wakeAt: turn.now() + delay }, { urgent: false, retryOf })
+    turn.write({ ...row, wakeAt: Math.ceil(turn.now() + delay) }, { urgent: false, retryOf })
   } else if (row.wakeAt === undefined || row.wakeAt <= turn.now()) {
     dispatch(command, turn, { attempt: row.attempts + 1, retryOf })
   }

@@ -10,8 +10,9 @@ export function performTimer(command: CommandOf<'timer'>, turn: Turn): void {
   writeDeadline(turn, seq, name, command.at ?? turn.now() + (command.afterMs ?? 0))
 }
 
-/** Records a deadline (epoch ms) at a position. */
-export function writeDeadline(turn: Turn, seq: number, name: string, wakeAt: number): void {
+/** Records a deadline (epoch ms) at a position; stores keep whole milliseconds. */
+export function writeDeadline(turn: Turn, seq: number, name: string, at: number): void {
+  const wakeAt = Math.ceil(at)
   turn.write(turn.newRow({ seq, name, kind: 'sleep', status: 'completed', wakeAt }), {
     urgent: false,
   })
