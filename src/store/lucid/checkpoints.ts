@@ -6,7 +6,7 @@ import { compareText } from '../../foundation/versions.ts'
 import type { CheckpointStatus, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { CheckpointKey, CheckpointRange } from '../../types/query.ts'
 import type { LeaseFence } from '../ports/transactions.ts'
-import { type Binding, startsWith } from './dialect.ts'
+import { type Binding, type Dialect, startsWith } from './dialect.ts'
 import {
   CHECKPOINT_COLUMNS,
   checkpointColumns,
@@ -141,9 +141,13 @@ type KeyRow = { run_id: string; seq: number }
 export const byKey = (a: KeyRow, b: KeyRow): number =>
   compareText(a.run_id, b.run_id) || a.seq - b.seq
 
+/** The rows, under `c`, at the keys of a JSON parameter. */
+export const rowsByKeys = (dialect: Dialect, columns: readonly string[]): string =>
+  `${dialect.jsonRows('k', KEYS)}
+   ${dialect.joinOne(T.checkpoints, 'c', columns, 'c.run_id = k.run_id AND c.seq = k.seq')}`
+
 const getAt = async (sql: Sql, keys: CheckpointKey[], columns: readonly string[]) => {
-  const text = `SELECT ${listed(columns, 'c')} FROM ${sql.dialect.jsonRows('k', KEYS)}
-    JOIN ${T.checkpoints} c ON c.run_id = k.run_id AND c.seq = k.seq`
+  const text = `SELECT ${listed(columns, 'c')} FROM ${rowsByKeys(sql.dialect, columns)}`
   const found: StepCheckpoint[] = []
   for (const chunk of keyChunks(keys)) {
     const rows = await sql.run(text, [chunk])

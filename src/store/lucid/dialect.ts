@@ -25,6 +25,11 @@ export interface Dialect {
   readonly plans: boolean
   /** Rows of one parameter that holds a JSON array of objects, under `alias`. */
   jsonRows(alias: string, fields: Fields): string
+  /**
+   * Joins, for each row so far, the one row of a table that `on` names, by the index that `on` fits.
+   * Postgres would otherwise read a whole table for a source whose length it cannot know.
+   */
+  joinOne(table: string, alias: string, columns: readonly string[], on: string): string
   /** A column is one of a list, which is one parameter; see `list`. */
   isIn(column: string, type: FieldType): string
   isNotIn(column: string, type: FieldType): string
@@ -58,6 +63,8 @@ export const postgres: Dialect = {
     const columns = Object.entries(fields).map(([name, type]) => `"${name}" ${type}`)
     return `json_to_recordset(?::json) AS ${alias}(${columns.join(', ')})`
   },
+  joinOne: (table, alias, columns, on) =>
+    `CROSS JOIN LATERAL (SELECT ${columns.join(', ')} FROM ${table} ${alias} WHERE ${on} LIMIT 1) ${alias}`,
   isIn: (column, type) => `${column} = ANY(?::${type}[])`,
   isNotIn: (column, type) => `${column} <> ALL(?::${type}[])`,
   list: (values) => values,
@@ -65,7 +72,7 @@ export const postgres: Dialect = {
   forUpdate: 'FOR NO KEY UPDATE',
   remedy: (error) => PG_REMEDIES[codeOf(error) ?? ''],
   // A server that goes on says so with an SQLSTATE; 08 and 57P are about the connection itself.
-  breaksConnection: (error) => !/^(?!08|57P)[0-9A-Z]{5}$/.test(codeOf(error) ?? ''),
+  breaksConnection: (error) => !/^(?=.*\d)(?!08|57P)[0-9A-Z]{5}$/.test(codeOf(error) ?? ''),
 }
 
 export const sqlite: Dialect = {
@@ -76,6 +83,7 @@ export const sqlite: Dialect = {
     const columns = Object.keys(fields).map((name) => `value ->> '$.${name}' AS "${name}"`)
     return `(SELECT ${columns.join(', ')} FROM json_each(?)) AS ${alias}`
   },
+  joinOne: (table, alias, _columns, on) => `JOIN ${table} ${alias} ON ${on}`,
   isIn: (column) => `${column} IN (SELECT value FROM json_each(?))`,
   isNotIn: (column) => `${column} NOT IN (SELECT value FROM json_each(?))`,
   list: (values) => JSON.stringify(values),

@@ -7,7 +7,7 @@ import { compareText } from '../../foundation/versions.ts'
 import { dueSince, wantedNamespace } from '../ports/run_rules.ts'
 import type { Binding } from './dialect.ts'
 import { listed, readRun, RUN_COLUMNS } from './rows.ts'
-import { DURABLE_TABLES as T } from './schema/tables.ts'
+import { DURABLE_TABLES as T, LEASE_END } from './schema/tables.ts'
 import type { Session } from './session.ts'
 
 const SELECT = `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs} WHERE`
@@ -82,12 +82,9 @@ export async function listOrphanedRuns(
   const scope = inNamespace(namespace)
   const page = limit === undefined ? '' : ' LIMIT ?'
   const rows = await session.run(
-    `${SELECT} status = 'running' AND ${FREE}${scope.text}
+    `${SELECT} status = 'running' AND ${LEASE_END} <= ?${scope.text}
      ORDER BY ${LEASE_END}, id${page}`,
     [nowMs, ...scope.bindings, ...(limit === undefined ? [] : [limit])]
   )
   return rows.map(readRun)
 }
-
-/** Runs without a lease come first: they have waited since nobody knows when. */
-const LEASE_END = 'CASE WHEN locked_by IS NULL THEN 0 ELSE coalesce(locked_until, 0) END'

@@ -269,14 +269,15 @@ class CommitStatement {
   }
 
   #stamp(run: string): void {
-    const source = this.#source(
-      's',
-      { seq: 'int', place: 'int' },
-      this.#step.stamps!.map(({ seq, order }) => ({ seq, place: order }))
-    )
+    const stamps = this.#step.stamps!
+    const places = stamps.map(({ seq, order }) => ({ seq, place: order }))
+    const source = this.#source('s', { seq: 'int', place: 'int' }, places)
+    // The list keeps it to the rows named, however long the timeline.
+    const list = this.#add(stamps.map(({ seq }) => seq))
     this.#ctes.push(`stamped AS (
       UPDATE ${T.checkpoints} c SET delivery_order = s.place FROM run, ${source}
-      WHERE run.held AND c.run_id = ${run} AND c.seq = s.seq AND c.delivery_order IS NULL)`)
+      WHERE run.held AND c.run_id = ${run} AND c.seq = ANY(${list}::int[]) AND c.seq = s.seq
+        AND c.delivery_order IS NULL)`)
   }
 
   #settle(): void {

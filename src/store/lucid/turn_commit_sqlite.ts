@@ -294,12 +294,12 @@ async function stamp(sql: Sql, runId: string, stamps: OrderStamp[]): Promise<voi
   if (stamps.length === 0) return
   const first = new Map<number, number>()
   for (const { seq, order } of stamps) if (!first.has(seq)) first.set(seq, order)
-  const rows = [...first].map(([position, place]) => ({ position, place }))
+  const places = JSON.stringify([...first].map(([position, place]) => ({ position, place })))
+  const source = sqlite.jsonRows('s', { position: 'int', place: 'int' })
   await sql.run(
-    `UPDATE ${T.checkpoints} SET delivery_order = place
-     FROM ${sqlite.jsonRows('s', { position: 'int', place: 'int' })}
-     WHERE run_id = ? AND seq = position AND delivery_order IS NULL`,
-    [JSON.stringify(rows), runId.toWellFormed()]
+    `UPDATE ${T.checkpoints} SET delivery_order = (SELECT place FROM ${source} WHERE position = seq)
+     WHERE run_id = ? AND seq IN (SELECT position FROM ${source}) AND delivery_order IS NULL`,
+    [places, runId.toWellFormed(), places]
   )
 }
 

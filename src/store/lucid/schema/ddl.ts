@@ -33,7 +33,8 @@ export interface Inventory {
   indexes: Set<string>
 }
 
-const quoted = (names: string[]): string => names.map((name) => `"${name}"`).join(', ')
+const quoted = (names: string[]): string =>
+  names.map((name) => (name.startsWith('(') ? name : `"${name}"`)).join(', ')
 
 function typeOf(dialect: DialectName, type: ColumnType): string {
   const length = LENGTHS[type]

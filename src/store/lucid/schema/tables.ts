@@ -36,10 +36,11 @@ export interface Column {
 
 export interface Index {
   name: string
+  /** Column names, or one expression in parentheses. */
   columns: string[]
   /** Rows it covers, where the dialect has partial indexes. */
   where?: string
-  /** Columns where it has not. */
+  /** Columns where it has not, or no index over an expression. */
   columnsWithoutWhere?: string[]
 }
 
@@ -76,6 +77,9 @@ const index = (
 })
 
 const LIVE = "status IN ('pending', 'running', 'suspended', 'blocked')"
+
+/** Until when a run is held; 0 for one that nobody holds. */
+export const LEASE_END = '(CASE WHEN locked_by IS NULL THEN 0 ELSE coalesce(locked_until, 0) END)'
 
 const runs: Table = {
   name: DURABLE_TABLES.runs,
@@ -119,10 +123,12 @@ const runs: Table = {
       where: 'wake_requested_at IS NOT NULL',
       columnsWithoutWhere: ['status', 'wake_requested_at'],
     }),
-    index('durable_runs_lease_idx', 'locked_until', {
+    {
+      name: 'durable_runs_lease_idx',
+      columns: [LEASE_END, 'id'],
       where: "status = 'running'",
       columnsWithoutWhere: ['status', 'locked_until'],
-    }),
+    },
   ],
 }
 

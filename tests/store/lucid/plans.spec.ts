@@ -1,0 +1,255 @@
+/*
+ * The statements that polls and turns repeat are served by their indexes, over 20,000 runs and as many
+ * rows of a timeline: custom plans, and on Postgres the generic ones that kept statements end up with.
+ */
+import type { Database } from '@adonisjs/lucid/database'
+import { test } from '@japa/runner'
+import type { Binding } from '../../../src/store/lucid/dialect.ts'
+import type { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
+import { DURABLE_TABLES as T } from '../../../src/store/lucid/schema/tables.ts'
+import { Session } from '../../../src/store/lucid/session.ts'
+import { CONNECTION } from '../../helpers/databases.ts'
+import {
+  asTurn,
+  at,
+  type LucidDialect,
+  lucidDialects,
+  makeRow,
+  makeWait,
+  ms,
+  provisionedStore,
+} from './support.ts'
+
+const RUNS = 20_000
+
+interface Case {
+  name: string
+  call: (store: LucidStateStore) => Promise<unknown>
+  /** Indexes the plan names; on SQLite a primary key shows as an automatic one. */
+  indexes: string[]
+  /** Put together for one call, so it never has a generic plan. */
+  adhoc?: true
+}
+
+const claim = { owner: 'me', leaseUntilMs: ms(99), nowMs: ms(10), limit: 20 }
+const RUN_KEY = 'durable_workflow_runs_pkey'
+const ROW_KEY = 'durable_step_checkpoints_pkey'
+
+const CASES: Case[] = [
+  {
+    name: 'pending runs of a namespace',
+    call: (s) => s.listPendingRuns(20, 'default'),
+    indexes: ['durable_runs_namespace_idx'],
+  },
+  {
+    name: 'claim of pending runs of a namespace',
+    call: (s) => s.claimDueRuns({ ...claim, kind: 'pending', namespace: 'default' }),
+    indexes: ['durable_runs_namespace_idx', RUN_KEY],
+  },
+  {
+    name: 'due timers',
+    call: (s) => s.listDueTimers(ms(10), undefined, 20),
+    indexes: ['durable_runs_due_idx', 'durable_runs_requested_idx'],
+  },
+  {
+    name: 'claim of due runs',
+    call: (s) => s.claimDueRuns({ ...claim, kind: 'due' }),
+    indexes: ['durable_runs_due_idx', 'durable_runs_requested_idx', RUN_KEY],
+  },
+  {
+    name: 'orphans',
+    call: (s) => s.listOrphanedRuns(ms(10), undefined, 20),
+    indexes: ['durable_runs_lease_idx'],
+  },
+  {
+    name: 'a page of runs, newest first',
+    adhoc: true,
+    call: (s) => s.listRuns({ size: 20, before: { createdAt: ms(500), id: 'run-500' } }),
+    indexes: ['durable_runs_created_idx'],
+  },
+  {
+    name: 'retention',
+    adhoc: true,
+    call: (s) => s.listRuns({ statuses: ['failed'], updatedBefore: ms(100), size: 100 }),
+    indexes: ['durable_runs_updated_idx'],
+  },
+  {
+    name: 'settle targets',
+    call: (s) => s.settleTargets([{ runId: 'run-7', seq: 1 }]),
+    indexes: [ROW_KEY, RUN_KEY],
+  },
+  {
+    name: 'a batch of results',
+    call: (s) =>
+      s.settleCheckpointsIfPending([
+        { runId: 'run-7', seq: 1, status: 'completed', finishedAt: at(1) },
+        { runId: 'run-7', seq: 2, status: 'completed', finishedAt: at(1) },
+      ]),
+    indexes: [ROW_KEY],
+  },
+  {
+    name: 'what a warm turn reads',
+    call: (s) => s.listCheckpointsAt('run-7', [5, 7], 19_990),
+    indexes: [ROW_KEY],
+  },
+  {
+    name: 'open rows of a wave',
+    call: (s) => s.hasCheckpoints('run-7', { fromSeq: 5, toSeq: 9_000, statuses: ['pending'] }),
+    indexes: ['durable_checkpoints_pending_idx'],
+  },
+  {
+    name: 'the latest row of a name',
+    call: (s) => s.getLatestCheckpointByName('run-7', 'step-7'),
+    indexes: ['durable_checkpoints_name_idx'],
+  },
+  {
+    name: 'rows by a prefix of their name',
+    adhoc: true,
+    call: (s) => s.listCheckpointsByNamePrefix('run-7', ['step-77']),
+    indexes: ['durable_checkpoints_name_idx'],
+  },
+  {
+    name: 'waiters by a prefix',
+    call: (s) => s.listSignalWaiters('token-77'),
+    indexes: ['durable_signal_waiters_pkey'],
+  },
+  {
+    name: 'a claim of one run',
+    call: (s) =>
+      s.claimRun({ ...claim, runId: 'run-7', from: ['pending', 'suspended', 'completed'] }),
+    indexes: [RUN_KEY],
+  },
+  {
+    name: 'a commit with everything in it',
+    call: (s) =>
+      s.commitTurn({
+        ...asTurn('run-7'),
+        rows: [{ row: makeRow('run-7', 30_000) }, { row: makeRow('run-7', 30_001) }],
+        waits: [makeWait('run-7', 30_002, 'fresh')],
+        stamps: [{ seq: 1, order: 1 }],
+        settle: { status: 'suspended', patch: {}, looks: [makeWait('run-7', 30_003, 'other')] },
+      }),
+    indexes: [RUN_KEY, ROW_KEY],
+  },
+  {
+    name: 'a delivery',
+    call: (s) => s.deliverSignal({ token: 'token-7', payload: 1, nowMs: ms(1), buffer: true }),
+    indexes: ['durable_signal_waiters_pkey', RUN_KEY],
+  },
+  {
+    name: 'the oldest payload of a token',
+    call: (s) => s.takeBufferedSignal('token-7'),
+    indexes: ['durable_buffered_signals_token_idx'],
+  },
+]
+
+/** Of 20,000 runs twenty are pending, running or due; one timeline has 20,000 rows, forty of them open. */
+async function populate(db: Database, dialect: LucidDialect): Promise<void> {
+  const numbers =
+    dialect === 'postgres'
+      ? `generate_series(0, ${RUNS - 1}) AS s(n)`
+      : `(WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n < ${RUNS - 1})
+          SELECT n FROM s) AS s`
+  await db.rawQuery(
+    `INSERT INTO ${T.runs} (id, workflow, workflow_version, status, namespace, wake_at,
+       wake_requested_at, locked_by, locked_until, created_at, updated_at)
+     SELECT 'run-' || n, 'w' || (n % 10), '1',
+       CASE n % 1000 WHEN 0 THEN 'pending' WHEN 1 THEN 'running' WHEN 2 THEN 'blocked' WHEN 3 THEN 'failed'
+         ELSE CASE WHEN n % 2 = 0 THEN 'suspended' ELSE 'completed' END END,
+       'default', CASE WHEN n % 2 = 0 THEN ${ms(0)} + CASE WHEN n % 1000 = 4 THEN 0 ELSE 1000000 + n END END,
+       CASE WHEN n % 1000 = 6 THEN ${ms(0)} END, CASE WHEN n % 1000 = 1 THEN 'gone' END,
+       CASE WHEN n % 1000 = 1 THEN ${ms(5)} END, ${ms(0)} + n, ${ms(0)} + n FROM ${numbers}`
+  )
+  await db.rawQuery(
+    `INSERT INTO ${T.checkpoints} (run_id, seq, name, kind, step_id, status, attempts, started_at, finished_at)
+     SELECT CASE WHEN n % 2 = 0 THEN 'run-7' ELSE 'run-' || n END, n, 'step-' || n, 'remote', 'run:' || n,
+       CASE WHEN n % 500 = 2 THEN 'pending' ELSE 'completed' END, 1, 1, 1 FROM ${numbers}`
+  )
+  await db.rawQuery(
+    `INSERT INTO ${T.signalWaiters} (token, run_id, seq)
+     SELECT 'token-' || n, 'run-' || n, n FROM ${numbers}`
+  )
+  await db.rawQuery(
+    `INSERT INTO ${T.bufferedSignals} (token, payload) SELECT 'token-' || (n % 100), '1' FROM ${numbers}`
+  )
+  await db.rawQuery('ANALYZE')
+}
+
+interface Sent {
+  sql: string
+  bindings: Binding[]
+}
+
+/** The statements of a call that touch the tables. */
+async function statementsOf(db: Database, call: () => Promise<unknown>): Promise<Sent[]> {
+  const sent: Sent[] = []
+  const client = db.getRawConnection(CONNECTION)!.connection!.client!
+  const record = ({ sql, bindings }: Sent) => void sent.push({ sql, bindings })
+  client.on('query', record)
+  try {
+    await call()
+  } finally {
+    client.removeListener('query', record)
+  }
+  return sent.filter(({ sql }) => sql.includes('durable_'))
+}
+
+async function explainSqlite(session: Session, { sql, bindings }: Sent): Promise<string[]> {
+  const rows = await session.adhoc(`EXPLAIN QUERY PLAN ${sql}`, bindings)
+  return [rows.map((row) => row.detail).join('\n')]
+}
+
+const quoted = (value: Binding): string => {
+  if (value === null || typeof value === 'number') return String(value)
+  if (typeof value === 'string') return `'${value.replaceAll("'", "''")}'`
+  return `'{${value.join(',')}}'`
+}
+
+async function explainPostgres(session: Session, { sql, bindings }: Sent): Promise<string[]> {
+  const rows = await session.adhoc(`EXPLAIN ${sql}`, bindings)
+  const custom = rows.map((row) => row['QUERY PLAN']).join('\n')
+  const generic = await session.atomically(async (transaction) => {
+    await transaction.adhoc('SET LOCAL plan_cache_mode = force_generic_plan', [])
+    await transaction.adhoc(`PREPARE explained AS ${sql}`, [])
+    const lines = await transaction.adhoc(
+      `EXPLAIN EXECUTE explained(${bindings.map(quoted).join(', ')})`,
+      []
+    )
+    await transaction.adhoc('DEALLOCATE explained', [])
+    return lines.map((line) => line['QUERY PLAN']).join('\n')
+  })
+  return [custom, generic]
+}
+
+for (const dialect of await lucidDialects()) {
+  test(`plans over ${RUNS} runs (${dialect})`, async ({ assert, cleanup }) => {
+    const { db, store } = await provisionedStore(dialect, cleanup)
+    await populate(db, dialect)
+    const session = new Session(db)
+    const explain = dialect === 'postgres' ? explainPostgres : explainSqlite
+    for (const { name, call, indexes, adhoc } of CASES) {
+      const sent = await statementsOf(db, () => call(store))
+      const variants: string[][] = []
+      for (const statement of sent) variants.push(await explain(session, statement))
+      for (let variant = 0; variant < (adhoc ? 1 : variants[0].length); variant++) {
+        const plan = variants.map((plans) => plans[variant]).join('\n')
+        for (const index of indexes) {
+          assert.include(plan, indexName(dialect, index), `${name} (${variant})\n${plan}`)
+        }
+        assert.notMatch(plan, SCANS[dialect], `${name} (${variant})\n${plan}`)
+      }
+    }
+  }).timeout(120_000)
+}
+
+/** SQLite numbers the indexes of a table's keys. */
+const indexName = (dialect: LucidDialect, index: string): string =>
+  dialect === 'postgres' || !index.endsWith('_pkey')
+    ? index
+    : `sqlite_autoindex_${index.replace('_pkey', '')}_1`
+
+/** A durable table read from end to end. */
+const SCANS: Record<LucidDialect, RegExp> = {
+  postgres: /Seq Scan on durable_/,
+  sqlite: /SCAN (?!.*USING (COVERING )?INDEX)(durable_|[a-z]\b(?! VIRTUAL))/,
+}
