@@ -33,7 +33,14 @@ export async function judgeReopened(
   const { transaction } = turn.needs.store.capabilities
   const ctx = createCtx({ replay, maxPayloadBytes, transactions: transaction })
   replay.start(() => runInWorkflowScope(ctx, () => workflow.fn(ctx, input)))
-  await replay.settle(() => Infinity)
+  replay.onActivity = () => turn.ring()
+  for (;;) {
+    await replay.settle(() => Infinity)
+    turn.check()
+    if (replay.end || replay.broken || replay.openCount > 0) break
+    // The body waits for something else than its ctx.
+    await turn.bell()
+  }
   const died = replay.end?.kind === 'threw' ? delivered.at(-1) : undefined
   const survived = new Set(
     delivered.filter((entry) => entry !== died).flatMap((entry) => positions(entry))

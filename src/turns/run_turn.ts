@@ -238,7 +238,9 @@ export class RunTurn {
       journal.flush()
       if (turn.finished.length > 0 || turn.news || replay.deliverable(turn.now())) continue
       // A body that waits for something else than its ctx is waited for, under the lease.
-      const foreign = replay.openCount === 0 && !turn.intent
+      // What is to be undone has to come up first: with an intent, as far as the record goes.
+      const wanted = !turn.intent || replay.position < turn.history.frontier
+      const foreign = replay.openCount === 0 && wanted
       if (journal.idle && !turn.busy && !foreign) return
       // Work of ours may end at once and bring a commit that takes what is lazy along.
       if (foreign) journal.flush({ all: true })
