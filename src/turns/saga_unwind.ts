@@ -75,7 +75,8 @@ async function undoOne(
   const allowed = Math.max(settings.compensationRetries, maxAttempts(policy), 1)
   if (row.status === 'completed') return
   let { error } = row
-  let attempt = row.status === 'failed' ? row.attempts : 0
+  // An attempt that is out is not over: it goes on, under its own number.
+  let attempt = row.status === 'failed' ? row.attempts : row.attempts - 1
   while (attempt < allowed && error?.retryable !== false) {
     if (attempt > 0) await sleepOn(timers, backoffDelay(attempt, policy, random))
     turn.check()

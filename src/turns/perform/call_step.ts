@@ -13,7 +13,7 @@ import type { Turn } from '../turn.ts'
 type CallCommand = CommandOf<'call'>
 
 /** A volatile transport's task that is silent for this many lease lengths is taken for lost. */
-const SILENT_LEASES = 2
+export const SILENT_LEASES = 2
 
 export function performCall(command: CallCommand, turn: Turn): void {
   const row = turn.history.at(command.seq)
@@ -155,5 +155,6 @@ function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
   })
 }
 
-const lastSign = (row: StepCheckpoint): number =>
+/** When a dispatched step last showed life (epoch ms). */
+export const lastSign = (row: StepCheckpoint): number =>
   Math.max(row.enqueuedAt.getTime(), row.lastHeartbeatAt?.getTime() ?? 0)

@@ -9,9 +9,12 @@ import type { StepConfig } from '../../types/step.ts'
 import type { StepResult } from '../../wire/messages.ts'
 import { routingToken } from '../../wire/names.ts'
 import type { Turn } from '../turn.ts'
+import { lastSign, SILENT_LEASES } from './call_step.ts'
 
 /** How often the undo's row is looked at while nothing is heard. */
 const LOOK_MS = 1000
+
+type Answer = Pick<StepResult, 'status' | 'error'>
 
 export async function dispatchUndo(
   turn: Turn,
@@ -30,6 +33,11 @@ export async function dispatchUndo(
     attempts: attempt,
     enqueuedAt: new Date(turn.now()),
     workerGroup: routingToken(undo.step, turn.run.namespace),
+  }
+  // An earlier turn sent it, and where tasks die with their process its handler may be alive.
+  if (sender.isVolatile() && row.status === 'pending' && row.stepId === stepId) {
+    const answer = await awaitSilence(turn, row)
+    if (answer) return judge(answer)
   }
   // A failed attempt settled the row: only the next attempt may open it again.
   const retryOf = attempt > 1 ? attempt - 1 : undefined
@@ -57,14 +65,26 @@ export async function dispatchUndo(
       context: carriers.context(),
       attempt,
     })
-    const result = await awaitResult(turn, pending, heard, turn.now() + patience)
-    if (!result) throw new RemoteStepTimeout(stepId, patience)
-    if (result.status === 'failed') {
-      throw new RemoteStepError(result.error?.message ?? 'failed', result.error)
-    }
+    const until = turn.now() + patience
+    const answer = await awaitAnswer(turn, pending, heard, () => turn.now() >= until)
+    if (!answer) throw new RemoteStepTimeout(stepId, patience)
+    judge(answer)
   } finally {
     stop()
   }
+}
+
+function judge({ status, error }: Answer): void {
+  if (status === 'failed') throw new RemoteStepError(error?.message ?? 'failed', error)
+}
+
+/** The answer to an undo that is out; undefined once nobody shows any life of it. */
+function awaitSilence(turn: Turn, pending: StepCheckpoint): Promise<Answer | undefined> {
+  const { sender, settings } = turn.needs
+  const patience = SILENT_LEASES * settings.leaseMs
+  const isSilent = (row: StepCheckpoint | null) =>
+    turn.now() >= lastSign(row ?? pending) + patience && !sender.isRunning(pending.stepId)
+  return awaitAnswer(turn, pending, new Promise<never>(() => {}), isSilent)
 }
 
 /** The undo's row; a look that fails is no failure of the undo. */
@@ -77,13 +97,13 @@ async function undoRow(turn: Turn, seq: number): Promise<StepCheckpoint | null> 
   }
 }
 
-/** The result, from memory or from the row; undefined when `until` (epoch ms) passed. */
-async function awaitResult(
+/** The answer, from memory or from the row; undefined when a look at the row says that it is over. */
+async function awaitAnswer(
   turn: Turn,
   pending: StepCheckpoint,
-  heard: Promise<Pick<StepResult, 'status' | 'error'>>,
-  until: number
-): Promise<Pick<StepResult, 'status' | 'error'> | undefined> {
+  heard: Promise<Answer>,
+  isOver: (row: StepCheckpoint | null) => boolean
+): Promise<Answer | undefined> {
   for (;;) {
     let cancel = () => {}
     const look = new Promise<undefined>((resolve) => {
@@ -98,6 +118,6 @@ async function awaitResult(
     if (row && row.stepId === pending.stepId && isSettledStatus(row.status)) {
       return { status: row.status, error: row.error }
     }
-    if (turn.now() >= until) return undefined
+    if (isOver(row)) return undefined
   }
 }
