@@ -138,10 +138,10 @@ export class World {
     return this.store.listCheckpoints(runId)
   }
 
-  /** The rows as `[seq, name, status]`. */
-  async timeline(runId: string): Promise<[number, string, string][]> {
+  /** The first rows, all by default, as `[seq, name, status]`. */
+  async timeline(runId: string, first?: number): Promise<[number, string, string][]> {
     const rows = await this.rows(runId)
-    return rows.map((row) => [row.seq, row.name, row.status])
+    return rows.slice(0, first).map((row) => [row.seq, row.name, row.status])
   }
 
   /** The run, once it has one of these statuses. */
