@@ -131,20 +131,19 @@ export function runColumns(run: WorkflowRun): Columns {
   }
 }
 
-/** The columns that a patch of a run writes. */
+/** The columns that a patch of a run writes, in one order whatever that of its keys. */
 export function runPatchColumns(patch: Partial<WorkflowRun>): Columns {
   const columns: Columns = {}
-  for (const key of Object.keys(patch) as (keyof WorkflowRun)[]) {
-    if (key === 'id' || (patch[key] === undefined && ALWAYS_SET.has(key))) continue
-    if (key === 'waitSeqs') {
-      columns.wait_from = patch.waitSeqs?.from ?? null
-      columns.wait_to = patch.waitSeqs?.to ?? null
-    } else if (key === 'namespace') {
-      columns.namespace = storedNamespace(patch.namespace)
-    } else if (Object.hasOwn(RUN_FIELDS, key)) {
-      const [column, form] = RUN_FIELDS[key]
-      columns[column] = encodeValue(form, patch[key], column)
-    }
+  for (const [key, [column, form]] of Object.entries<Field>(RUN_FIELDS)) {
+    if (key === 'id' || !Object.hasOwn(patch, key)) continue
+    const value = patch[key as keyof WorkflowRun]
+    if (value === undefined && ALWAYS_SET.has(key)) continue
+    columns[column] = encodeValue(form, value, column)
+  }
+  if (Object.hasOwn(patch, 'namespace')) columns.namespace = storedNamespace(patch.namespace)
+  if (Object.hasOwn(patch, 'waitSeqs')) {
+    columns.wait_from = patch.waitSeqs?.from ?? null
+    columns.wait_to = patch.waitSeqs?.to ?? null
   }
   return columns
 }

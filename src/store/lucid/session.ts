@@ -48,6 +48,7 @@ interface Statement {
 
 interface PreparedStatement {
   readonly reader: boolean
+  safeIntegers(on: boolean): unknown
   all(bindings: readonly Binding[]): Row[]
   run(bindings: readonly Binding[]): unknown
 }
@@ -59,7 +60,7 @@ const log = debug('lucid')
 
 /** Statements of a better-sqlite3 connection: to compile one costs more than to run it. */
 const compiled = new WeakMap<Connection, Map<string, PreparedStatement>>()
-const MAX_COMPILED = 500
+const MAX_KEPT = 500
 
 export class Session implements Sql {
   readonly #db: Database
@@ -191,6 +192,8 @@ export class Session implements Sql {
       const placed = this.dialect.place(text)
       const digest = createHash('sha1').update(placed).digest('hex').slice(0, 20)
       statement = { text: placed, name: this.dialect.plans ? `durable_${digest}` : undefined }
+      // The texts are few; should a caller's patches make them many, the server does not keep them all.
+      if (this.#statements.size >= MAX_KEPT) return { text: placed }
       this.#statements.set(text, statement)
     }
     return statement
@@ -240,8 +243,10 @@ function compile(connection: Connection, text: string): PreparedStatement {
   if (!statements) compiled.set(connection, (statements = new Map()))
   const known = statements.get(text)
   if (known) return known
-  if (statements.size >= MAX_COMPILED) statements.clear()
+  if (statements.size >= MAX_KEPT) statements.clear()
   const statement = connection.prepare!(text)
+  // Whatever the application chose for its own: nothing here is beyond a double.
+  statement.safeIntegers(false)
   statements.set(text, statement)
   return statement
 }

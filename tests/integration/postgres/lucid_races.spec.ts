@@ -163,6 +163,39 @@ test.group('Lucid races | Postgres', (group) => {
     assert.isTrue(wrote.cancelRequested)
   })
 
+  test('a renewal in between does not disturb a commit or the end of the turn', async ({
+    assert,
+    cleanup,
+  }) => {
+    const context = await setUp(cleanup)
+    const { store } = context
+    await store.createRun(heldRun('r'))
+    const renew = (trx: TransactionClientContract) =>
+      trx.rawQuery(`UPDATE ${T.runs} SET locked_until = locked_until + 1`)
+    const [wrote] = await whileHeld(context, renew, [
+      () =>
+        store.commitTurn({
+          ...asTurn('r'),
+          rows: [{ row: makeRow('r', 0) }],
+          waits: [makeWait('r', 1, 't')],
+        }),
+    ])
+    assert.isTrue(wrote.applied)
+    assert.isTrue(await store.hasSignalWaiter('t'))
+    const [ended] = await whileHeld(context, renew, [
+      () =>
+        store.commitTurn({
+          ...asTurn('r'),
+          rows: [{ row: makeRow('r', 2) }],
+          settle: { status: 'suspended', patch: { wakeAt: ms(99) } },
+        }),
+    ])
+    assert.isTrue(ended.applied)
+    const run = await store.getRun('r')
+    assert.deepEqual([run?.status, run?.wakeAt, run?.lockedBy], ['suspended', ms(99), undefined])
+    assert.lengthOf(await store.listCheckpoints('r'), 2)
+  })
+
   test('of many claimers of one run one wins', async ({ assert, cleanup }) => {
     const context = await setUp(cleanup)
     const { store, stores } = context
