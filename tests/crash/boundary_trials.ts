@@ -12,7 +12,6 @@ import { Stage, type Subject } from './stage.ts'
 export interface BoundaryTrialOptions {
   data: CrashData
   scoreboard: Scoreboard
-  bad: boolean
   /** Runs that share a process, each of them stopped at a boundary of its own; 1 kills for each alone. */
   together: number
   /** Trials at once. */
@@ -31,8 +30,11 @@ const END_MS = 60_000
 const TRIES = 3
 const MISSED_AT_MOST = 0.2
 
-/** Where the first, the second … life of a run ends; the last one is never killed. */
-type Plan = string[]
+interface Plan {
+  bad: boolean
+  /** Where the first, the second … life of the run ends; the one after them is not killed. */
+  kills: string[]
+}
 
 interface Tried {
   plan: Plan
@@ -47,25 +49,31 @@ interface Tried {
 let stages = 0
 
 export async function boundaryTrials(options: BoundaryTrialOptions): Promise<void> {
-  const { data, scoreboard, bad } = options
-  const kind = `${data.dialect}, ${bad ? 'bad' : 'good'} order`
-  const [untouched] = await trial(options, [[]])
-  const first = untouched.labels[0]
-  report(scoreboard, `${kind}, nothing killed`, untouched)
-  scoreboard.say(`${kind}: ${first.length} boundaries`)
-
-  const later = new Map<string, Plan>()
-  const collect = ({ plan, labels }: Tried) => {
-    const ofRecovery = (labels.at(-1) ?? []).filter((label) => label.includes('recovery'))
-    for (const label of ofRecovery) if (!later.has(label)) later.set(label, [...plan, label])
+  const { data, scoreboard } = options
+  const orders = [
+    { bad: false, kills: [] },
+    { bad: true, kills: [] },
+  ]
+  const plans: Plan[] = []
+  for (const tried of await trial(options, orders)) {
+    const [labels] = tried.labels
+    report(options, tried)
+    scoreboard.say(`${inWords(data, tried.plan)}: ${labels.length} boundaries`)
+    plans.push(...labels.map((label) => ({ bad: tried.plan.bad, kills: [label] })))
   }
-  const plans = first.map((label) => [label])
-  const missed = await killAt(options, kind, plans, collect)
-  scoreboard.say(`${kind}: ${later.size} boundaries of recoveries`)
-  missed.push(...(await killAt(options, kind, [...later.values()], () => {})))
-  if (missed.length > (plans.length + later.size) * MISSED_AT_MOST) {
-    scoreboard.fail(`${kind}: runs come by the boundaries they are expected at`, [
-      `${missed.length} were missed ${TRIES} times: ${missed.join('; ')}`,
+  const ofRecovery = new Map<string, Plan>()
+  const missed = await killAt(options, plans, ({ plan, labels }) => {
+    for (const label of labels.at(-1) ?? []) {
+      const key = `${plan.bad} ${label}`
+      if (!label.includes('recovery') || ofRecovery.has(key)) continue
+      ofRecovery.set(key, { bad: plan.bad, kills: [...plan.kills, label] })
+    }
+  })
+  scoreboard.say(`${data.dialect}: ${ofRecovery.size} boundaries of recoveries`)
+  missed.push(...(await killAt(options, [...ofRecovery.values()], () => {})))
+  if (missed.length > (plans.length + ofRecovery.size) * MISSED_AT_MOST) {
+    scoreboard.fail(`${data.dialect}: runs come by the boundaries they are expected at`, [
+      `${missed.length} were missed ${TRIES} times`,
     ])
   }
 }
@@ -73,11 +81,10 @@ export async function boundaryTrials(options: BoundaryTrialOptions): Promise<voi
 /** Tries each plan until its kills landed where they should; answers those that never did. */
 async function killAt(
   options: BoundaryTrialOptions,
-  kind: string,
   plans: Plan[],
   onTried: (tried: Tried) => void
 ): Promise<Plan[]> {
-  const { scoreboard, together, parallel } = options
+  const { data, scoreboard, together, parallel } = options
   let left = plans
   for (let attempt = 1; left.length > 0 && attempt <= TRIES; attempt++) {
     const missed: Plan[] = []
@@ -86,10 +93,9 @@ async function killAt(
       Array.from({ length: parallel }, async () => {
         for (let group = groups.shift(); group; group = groups.shift()) {
           for (const tried of await trial(options, group)) {
-            const what = `${kind}, killed ${tried.plan.join(', then ')}`
             onTried(tried)
-            const landed = tried.reached === tried.plan.length
-            if (landed || tried.problems.length > 0) report(scoreboard, what, tried)
+            const landed = tried.reached === tried.plan.kills.length
+            if (landed || tried.problems.length > 0) report(options, tried)
             else missed.push(tried.plan)
           }
         }
@@ -97,68 +103,78 @@ async function killAt(
     )
     left = missed
   }
-  for (const plan of left) scoreboard.say(`missed  ${kind}, killed ${plan.join(', then ')}`)
+  for (const plan of left) scoreboard.say(`missed  ${inWords(data, plan)}`)
   return left
 }
 
-function report(scoreboard: Scoreboard, what: string, { problems, detail }: Tried): void {
-  if (problems.length > 0) scoreboard.fail(what, problems, detail)
+function report({ data, scoreboard }: BoundaryTrialOptions, tried: Tried): void {
+  const what = inWords(data, tried.plan)
+  if (tried.problems.length > 0) scoreboard.fail(what, tried.problems, tried.detail)
   else scoreboard.pass(what)
 }
 
-/** Brings one run to each plan, all in one process per life. */
+function inWords({ dialect }: CrashData, { bad, kills }: Plan): string {
+  const killed = kills.length === 0 ? 'not killed' : `killed ${kills.join(', then ')}`
+  return `${dialect}, ${bad ? 'bad' : 'good'} order, ${killed}`
+}
+
+/** Brings one run to each plan, all of them in one process per life. */
 async function trial(options: BoundaryTrialOptions, plans: Plan[]): Promise<Tried[]> {
-  const { data, bad, heir } = options
+  const { data, heir } = options
   const pollMs = POLL_MS * Math.max(1, plans.length / HOSTS_A_POLL)
   const stage = new Stage({ data, name: `b${++stages}`, leaseMs: LEASE_MS, pollMs })
-  const lives = Math.max(...plans.map((plan) => plan.length)) + 1
+  const last = Math.max(...plans.map(({ kills }) => kills.length))
   try {
     const subjects: Subject[] = []
-    while (subjects.length < plans.length) subjects.push(stage.subject(await stage.host(), bad))
+    for (const { bad } of plans) subjects.push(stage.subject(await stage.host(), bad))
     const reached = plans.map(() => 0)
-    const processes = Array.from({ length: lives }, (_, nth) =>
-      heir && nth === lives - 1 ? stage.borrow(heir) : stage.spawn(`.${nth + 1}`)
+    const lives = Array.from({ length: last + 1 }, (_, nth) =>
+      heir && nth === last ? stage.borrow(heir) : stage.spawn(`.${nth + 1}`)
     )
-    for (const [nth, life] of processes.entries()) {
-      await life.ready
+    for (const [nth, life] of lives.entries()) {
       const open = subjects.filter(({ ended }) => !ended)
       for (const subject of open) {
-        const target = plans[subjects.indexOf(subject)][nth]
+        const target = plans[subjects.indexOf(subject)].kills[nth]
         await stage.open(life, subject, { target, announce: true })
         if (nth === 0) void stage.tend(life, subject)
         else void stage.takeOver(life, subject)
       }
-      await stage.rest(open, nth < lives - 1 ? HOLD_MS : END_MS)
-      if (nth === lives - 1) break
+      await stage.rest(open, nth < last ? HOLD_MS : END_MS)
+      if (nth === last) break
       for (const [i, subject] of subjects.entries()) if (subject.held) reached[i] += 1
       await stage.kill(life)
     }
-    return await Promise.all(
-      subjects.map(async (subject, i) => {
-        const evidence = await stage.evidence(subject, undisturbed(data, bad))
-        if (plans[i].length === 0) {
-          timelines.set(keyOf(data, bad), timelineOf(evidence.stored, subject.runId))
-        }
-        const lines = stage.linesOf(subject)
-        return {
-          plan: plans[i],
-          reached: reached[i],
-          problems: judge(evidence),
-          detail: describe({ ...evidence, lines }),
-          labels: processes.map(({ name }) =>
-            lines.flatMap((line) =>
-              line.life === name && line.at === 'boundary' ? [line.text!] : []
-            )
-          ),
-        }
+    const tried: Tried[] = []
+    for (const [i, subject] of subjects.entries()) {
+      tried.push({
+        plan: plans[i],
+        reached: reached[i],
+        ...(await judged(stage, data, subject, lives)),
       })
-    )
+    }
+    return tried
   } finally {
     await stage.close()
   }
 }
 
-/** Histories of undisturbed runs. */
+async function judged(stage: Stage, data: CrashData, subject: Subject, lives: Life[]) {
+  const evidence = await stage.evidence(subject, undisturbed(data, subject.bad))
+  const lines = stage.linesOf(subject)
+  if (!evidence.timeline) {
+    timelines.set(keyOf(data, subject.bad), timelineOf(evidence.stored, subject.runId))
+  }
+  const boundaries = lines.filter(({ at }) => at === 'boundary')
+  return {
+    problems: judge(evidence),
+    detail: describe({ ...evidence, lines }),
+    labels: lives.map(({ name }) =>
+      boundaries.flatMap(({ life, text }) => (life === name ? [text!] : []))
+    ),
+  }
+}
+
+/** Histories of undisturbed runs: the first of each kind that is played. */
 const timelines = new Map<string, string[]>()
 const keyOf = ({ dialect }: CrashData, bad: boolean): string => `${dialect} ${bad}`
 

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { Command, Notice } from './protocol.ts'
 
 const CHILD = join(import.meta.dirname, 'child.ts')
-const ANSWER_MS = 30_000
+const ANSWER_MS = 60_000
 
 export interface LifeOptions {
   name: string
