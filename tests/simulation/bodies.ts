@@ -7,6 +7,7 @@
 import type { WorkflowCtx } from '../../src/types/ctx.ts'
 import type { Leaf, Node, Program } from './programs.ts'
 import { nameOf } from './programs.ts'
+import { macrotask } from './virtual_time.ts'
 import type { EffectScope, Effects } from './effects.ts'
 
 export type PerformLeaf = (leaf: Leaf, seen: () => string) => Promise<unknown>
@@ -116,10 +117,11 @@ function callCtx({ ctx, effects, scope }: BodyContext, leaf: Leaf, basis: string
       )
     }
     case 'local': {
-      const { tries, backoffMs, undo } = leaf
+      const { tries, backoffMs, undo, timeoutMs } = leaf
       return ctx.localStep(name, () => effects.local(scope, leaf, basis), {
         retries: tries,
         backoffMs,
+        timeoutMs,
         compensate: undo && (() => effects.undo(scope, leaf)),
       })
     }
@@ -139,5 +141,7 @@ function callCtx({ ctx, effects, scope }: BodyContext, leaf: Leaf, basis: string
       return ctx.setEvent(name, leaf.id)
     case 'patched':
       return ctx.patched(name)
+    case 'pause':
+      return leaf.ms < 100 ? macrotask() : scope.time.sleep(leaf.ms)
   }
 }

@@ -19,6 +19,8 @@ export interface ChecksOptions {
   time: VirtualTime
   /** No faults, and polls are rare: whoever causes news must see to it. */
   passive: boolean
+  /** Some process may be unable to run a workflow: then news may wait for another one. */
+  refusing: boolean
   fail(kind: string, text: string): void
   note(text: () => string): void
 }
@@ -188,9 +190,9 @@ export class Checks implements Watcher {
 
   /** Nobody waits long after news. */
   #claimed(before: WorkflowRun): void {
-    const { time, passive } = this.#options
+    const { time, passive, refusing } = this.#options
     const { id, status, wakeRequestedAt } = before
-    if (status !== 'suspended') return
+    if (status !== 'suspended' || refusing) return
     const stampedAt = this.#stampedAt.get(id)
     if (passive && stampedAt !== undefined && time.now - stampedAt > PATIENCE_MS) {
       this.#fail('latestamp', `${id} was stamped ${Math.round(time.now - stampedAt)} ms ago`)
@@ -222,6 +224,7 @@ const EXPECTED_ERROR = new RegExp(
     '^the broker did not answer$',
     '^step "s\\d+" was dispatched \\d+ times without an answer$',
     '^step r\\S+: no result or heartbeat within \\d+ms$',
+    '^step "l\\d+" took longer than \\d+ms$',
     '^All promises were rejected$',
     '^cancelled$',
     '^crashed \\d+ times without progress',

@@ -64,7 +64,8 @@ export class Effects {
     if (leaf.ms > 0) await scope.time.sleep(leaf.ms)
     const key = `local ${leaf.id} ${start.count}`
     if (this.#options.roll(key) < (leaf.bad ? 0.6 : 0.01)) throw new Error(`local ${leaf.id}`)
-    if (scope.time.alive) start.done = true
+    // An attempt that timed out is over, whatever its closure still does.
+    if (scope.time.alive && leaf.timeoutMs === undefined) start.done = true
     return `L${leaf.id}.${this.roll(key)}`
   }
 
@@ -166,4 +167,5 @@ const ANSWERS: Record<Leaf['t'], (leaf: Leaf) => RegExp | unknown> = {
   signal: (leaf) => (leaf.t === 'signal' ? new RegExp(`^${leaf.token}/`) : undefined),
   setEvent: () => undefined,
   patched: () => true,
+  pause: () => undefined,
 }

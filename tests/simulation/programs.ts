@@ -15,6 +15,7 @@ export type Leaf =
       tries: number
       backoffMs: number
       undo?: 'good' | 'bad'
+      timeoutMs?: number
     }
   | { t: 'transaction'; id: number; ms: number; bad: boolean }
   | { t: 'now'; id: number }
@@ -23,6 +24,8 @@ export type Leaf =
   | { t: 'signal'; id: number; token: string; timeoutMs?: number }
   | { t: 'setEvent'; id: number }
   | { t: 'patched'; id: number }
+  /** Something that the body awaits and that is none of its ctx's. */
+  | { t: 'pause'; id: number; ms: number }
 
 export type Node =
   | Leaf
@@ -67,6 +70,7 @@ export function randomProgram(seed: number, small = false): Program {
         tries: chance(0.25) ? 2 + below(random, 2) : 1,
         backoffMs: backoff(random),
         undo: chance(0.4) ? undo() : undefined,
+        timeoutMs: chance(0.1) ? 10 + below(random, 60) : undefined,
       }
     }
     if (k < 0.59) return { t: 'transaction', id, ms: below(random, 50), bad: chance(0.1) }
@@ -102,7 +106,9 @@ export function randomProgram(seed: number, small = false): Program {
 
   const height = small ? 1 : 3
   const length = small ? 1 + below(random, 2) : 2 + below(random, 3)
-  const root: Node = { t: 'seq', of: many(length, () => node(height)) }
+  // Only where nothing else is open: next to other branches such a wait has no place in their order.
+  const first: Node[] = chance(0.1) ? [{ t: 'pause', id: ids++, ms: below(random, 300) }] : []
+  const root: Node = { t: 'seq', of: [...first, ...many(length, () => node(height))] }
   return { root, rounds: chance(0.15) ? 1 + below(random, 2) : 0 }
 }
 
@@ -150,6 +156,7 @@ const PREFIX: Record<Leaf['t'], string> = {
   signal: 'sig',
   setEvent: 'e',
   patched: 'p',
+  pause: 'pause',
 }
 
 /** Programs that are one cut smaller. */

@@ -34,6 +34,7 @@ export async function follow(
   let position = 0
 
   play(program, round, async (leaf) => {
+    if (leaf.t === 'pause') return leaf.t
     const names = namesOf(leaf)
     const seq = position
     position += names.length
@@ -101,6 +102,8 @@ function namesOf(leaf: Leaf): string[] {
       return [`local event:${name}`]
     case 'patched':
       return [`local patch:${name}`]
+    case 'pause':
+      return []
   }
 }
 

@@ -22,6 +22,8 @@ export interface ProcessOptions {
   report(error: unknown, what: string): void
   /** A body began. */
   began?(): void
+  /** Registers nothing yet: a deploy that is still under way. */
+  bare?: boolean
   /** Serves the steps of a program in this process. */
   serve?(process: SimProcess, program: Program): void
 }
@@ -53,7 +55,7 @@ export class SimProcess {
         error: (message, error) => options.report(error, `${this.id}: ${message}`),
       },
     })
-    this.register()
+    if (!options.bare) this.register()
   }
 
   get alive(): boolean {

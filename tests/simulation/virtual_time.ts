@@ -6,7 +6,8 @@ import type { Cancel, Timers } from '../../src/foundation/clock.ts'
 import { Heap } from '../../src/foundation/heap.ts'
 import type { Random } from './random.ts'
 
-const EPOCH = 1_700_000_000_000
+/** When a world begins, in epoch ms. */
+export const EPOCH = 1_700_000_000_000
 
 interface Event {
   at: number
@@ -59,7 +60,7 @@ export const macrotask = (): Promise<void> => new Promise((resolve) => void setI
 export class ProcessTime implements Timers {
   readonly #time: VirtualTime
   readonly #random?: Random
-  readonly #skew: number
+  #skew: number
   #alive = true
   /** Called when the process dies. */
   onDeath?: () => void
@@ -82,6 +83,11 @@ export class ProcessTime implements Timers {
   }
 
   readonly clock = (): number => EPOCH + Math.floor(this.#time.now + this.#skew)
+
+  /** The clock is set. */
+  jump(ms: number): void {
+    this.#skew += ms
+  }
 
   after(ms: number, fn: () => void): Cancel {
     return this.#time.after(ms + this.#jitter(), () => {

@@ -17,7 +17,7 @@ import { type Program, randomProgram, TOKENS } from './programs.ts'
 import { below, pick, type Random, seeded } from './random.ts'
 import { type RuleName, trusting } from './rules.ts'
 import { SimProcess } from './sim_process.ts'
-import { macrotask, ProcessTime, VirtualTime } from './virtual_time.ts'
+import { EPOCH, macrotask, ProcessTime, VirtualTime } from './virtual_time.ts'
 import { verify } from './verdict.ts'
 
 const LEASE_MS = 300
@@ -25,6 +25,7 @@ const SKEW_MS = 200
 const RECONCILE_MS = 4000
 /** Faults and operators act until here. */
 const CHAOS_MS = 9000
+const DRAIN_MS = 3000
 const LIMIT_MS = CHAOS_MS + 30 * RECONCILE_MS
 
 export interface WorldOptions {
@@ -68,6 +69,8 @@ class World {
   readonly #accepted = new Set<string>()
   readonly #faults: { store: number; broker: number; crashes: number; lossy: boolean }
   readonly #passive: boolean
+  /** Some process boots before its workflows are there. */
+  readonly #refusing: boolean
   /** Macrotasks after each event; undefined: as many as something moves. */
   readonly #sluggish?: number
   readonly #settings: Partial<WorkflowEngineDeps>
@@ -99,7 +102,15 @@ class World {
     const time = this.#time
     const roll = () => random()
     const active = () => time.now < CHAOS_MS
-    this.#checks = new Checks({ shadow, time, passive: this.#passive, fail, note })
+    this.#refusing = !this.#passive && random() < 0.1
+    this.#checks = new Checks({
+      shadow,
+      time,
+      passive: this.#passive,
+      refusing: this.#refusing,
+      fail,
+      note,
+    })
     shadow.watcher = this.#checks
     const asked = () => void time.activity++
     const effects = new Effects({ shadow, fail, note, asked, roll })
@@ -160,7 +171,7 @@ class World {
       if (i > 0) this.#programs.set(`w${i}`, randomProgram(below(random, 1e9), true))
       const name = `w${i}`
       time.after(i * 200 * random(), () => {
-        for (const one of this.#processes) one.register()
+        if (i > 0) for (const one of this.#processes) one.register()
         this.#start(name, `r${i}`)
       })
     }
@@ -169,6 +180,12 @@ class World {
     }
     for (let i = this.#faults.crashes; i > 0; i--) {
       time.after(chaos(), () => this.#crash(this.#any()))
+    }
+    if (random() < 0.2) time.after(chaos(), () => this.#retire(this.#any()))
+    if (!this.#passive && random() < 0.1) {
+      for (let i = 0; i < 4; i++) {
+        time.after(chaos(), () => this.#any()?.time.jump(SKEW_MS * (random() - 0.5)))
+      }
     }
     if (random() < 0.22) this.#scheduleCancel()
     if (random() < 0.1) this.#scheduleCancel()
@@ -220,6 +237,7 @@ class World {
       settings: { ...this.#settings, ...this.#ownSettings() },
       report: (error: unknown, what: string) => this.#reported(error, what),
       serve: this.#workers && this.#workers.serve.bind(this.#workers),
+      bare: this.#refusing && random() < 0.4,
     }
     const created = new SimProcess(options, (self) => {
       const client = { id: self.id, time, claimed: (run: ClaimedRun) => self.claimed(run) }
@@ -229,6 +247,7 @@ class World {
         transport: this.#workers?.connect(time) ?? this.#broker.connect(self.id, time),
       }
     })
+    if (options.bare) time.after(2000 * random(), () => created.register())
     this.#processes[slot] = created
     this.#note(() => `${created.id} boots`)
     this.#beat(created)
@@ -244,6 +263,7 @@ class World {
       compensationTimeoutMs: 3000,
       remoteRedispatchMs: this.#faults.lossy ? 1500 : undefined,
       trackStepStart: random() < 0.7,
+      maxRecoveryAttempts: random() < 0.05 ? 1 + below(random, 3) : undefined,
     }
   }
 
@@ -281,15 +301,33 @@ class World {
     this.#time.after(50 + 600 * this.#random(), () => this.#boot(slot))
   }
 
+  /** A process ends as it should: nothing of it is left under way. */
+  #retire(one: SimProcess | undefined): void {
+    if (!one) return
+    const began = this.#time.now
+    this.#note(() => `${one.id} drains`)
+    void one.engine.drain(DRAIN_MS).then(() => {
+      if (!one.alive) return
+      const held = this.#backend.shadow.runs().find(({ lockedBy }) => lockedBy === one.id)
+      const inTime = this.#time.now - began < DRAIN_MS
+      if (held && inTime && this.#faults.store === 0) {
+        this.#fail('drain', `${one.id} is drained and holds ${held.id}`)
+      }
+      this.#crash(one)
+    })
+  }
+
   /* ---- clients ---- */
 
   #start(name: string, runId: string): void {
     this.#backend.shadow.expect(runId)
     for (let round = 1; round < 4; round++) this.#backend.shadow.expect(`${runId}~${round}`)
+    const startAt = this.#random() < 0.1 ? 2000 * this.#random() : undefined
     const attempt = () => {
       if (this.#backend.shadow.run(runId)) return
+      const options = startAt === undefined ? {} : { startAt: EPOCH + Math.floor(startAt) }
       void this.#any()
-        ?.engine.start(name, { round: 0 }, runId)
+        ?.engine.start(name, { round: 0 }, runId, options)
         .catch(() => {})
       this.#time.after(700, attempt)
     }
