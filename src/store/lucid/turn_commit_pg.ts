@@ -64,6 +64,7 @@ const INSERT = `INSERT INTO ${T.checkpoints} AS c (${listed(['run_id', ...OWN_CO
 const UNLESS_SETTLED = `ON CONFLICT (run_id, seq) DO UPDATE
   SET ${assigned(REPLACED_COLUMNS, 'excluded')} WHERE NOT c.${IS_SETTLED}`
 
+/** Text, parameters and answer of the statement for one step; the text depends on its shape only. */
 class CommitStatement {
   readonly values: Binding[] = []
   readonly #step: CommitStep
@@ -125,7 +126,8 @@ class CommitStatement {
 
   /** A JSON array as a row source. */
   #source(alias: string, fields: Fields, rows: readonly object[]): string {
-    return postgres.jsonRows(alias, fields).replace('?', this.#add(JSON.stringify(rows)))
+    const place = this.#add(JSON.stringify(rows))
+    return postgres.jsonRows(alias, fields).replace('?', () => place)
   }
 
   #lock(): string {

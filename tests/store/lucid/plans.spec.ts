@@ -172,7 +172,7 @@ async function populate(db: Database, dialect: LucidDialect): Promise<void> {
   await db.rawQuery(
     `INSERT INTO ${T.bufferedSignals} (token, payload) SELECT 'token-' || (n % 100), '1' FROM ${numbers}`
   )
-  await db.rawQuery('ANALYZE')
+  for (const table of Object.values(T)) await db.rawQuery(`ANALYZE ${table}`)
 }
 
 interface Sent {
