@@ -149,7 +149,7 @@ export type {
   SignalWaiter,
   StepCheckpoint,
 } from './src/types/checkpoint.ts'
-export type { StepCallOptions, WorkflowCtx } from './src/types/ctx.ts'
+export type { ChildCallOptions, WorkflowFn, StepCallOptions, WorkflowCtx } from './src/types/ctx.ts'
 export type {
   EngineEvent,
   EngineEventType,
@@ -216,7 +216,6 @@ export type {
   StartOptions,
   WorkflowClass,
   WorkflowDispatchOptions,
-  WorkflowFn,
   WorkflowInputOf,
   WorkflowMeta,
   WorkflowOptions,

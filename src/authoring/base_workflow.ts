@@ -5,13 +5,14 @@
 import { NestedWorkflowCallError } from '../errors.ts'
 import { DurableError, fromStepError } from '../foundation/failure.ts'
 import { randomId } from '../foundation/ids.ts'
-import type { WorkflowCtx } from '../types/ctx.ts'
+import type { ChildCallOptions, WorkflowCtx } from '../types/ctx.ts'
 import type { RunResult } from '../types/run.ts'
 import type {
   StartArguments,
   StartOptions,
   WorkflowClass,
   WorkflowDispatchOptions,
+  WorkflowInputOf,
   WorkflowOptions,
   WorkflowOutputOf,
 } from '../types/workflow.ts'
@@ -58,8 +59,9 @@ export abstract class BaseWorkflow {
     this: C,
     ...[input, options]: StartArguments<C>
   ): Promise<WorkflowOutputOf<C>> {
-    return (inWorkflowBody('child', (ctx) => ctx.child(this, input, childOptions(options))) ??
-      runToItsEnd(this, input, options)) as Promise<WorkflowOutputOf<C>>
+    return (inWorkflowBody('child', (ctx) =>
+      ctx.child(this, input as WorkflowInputOf<C>, childOptions(options))
+    ) ?? runToItsEnd(this, input, options)) as Promise<WorkflowOutputOf<C>>
   }
 
   /**
@@ -72,50 +74,30 @@ export abstract class BaseWorkflow {
   ): Promise<{ runId: string }> {
     return (
       inWorkflowBody('startChild', async (ctx) => ({
-        runId: await ctx.startChild(this, input, childOptions(options)),
+        runId: await ctx.startChild(this, input as WorkflowInputOf<C>, childOptions(options)),
       })) ?? startRun(this, input, options).then(({ runId }) => ({ runId }))
     )
   }
 }
 
-interface ChildOptions {
-  childId?: string
-  priority?: number
-}
-
-interface ChildCalls {
-  child(workflow: WorkflowClass, input: unknown, options?: ChildOptions): Promise<unknown>
-  startChild(workflow: WorkflowClass, input: unknown, options?: ChildOptions): Promise<string>
-}
-
 /** Makes `call` on the current body's context; undefined outside a body. */
 function inWorkflowBody<T>(
-  primitive: keyof ChildCalls,
-  call: (ctx: ChildCalls) => Promise<T>
+  primitive: 'child' | 'startChild',
+  call: (ctx: WorkflowCtx) => Promise<T>
 ): Promise<T> | undefined {
-  const ctx = getCurrentWorkflowCtx() as (WorkflowCtx & Partial<ChildCalls>) | undefined
+  const ctx = getCurrentWorkflowCtx()
   const body = currentStepBody()
   if (!ctx && !body) return undefined
-  let promise: Promise<T>
-  if (body) {
-    promise = Promise.reject(new NestedWorkflowCallError(body.runId, primitive, body.step))
-  } else if (ctx && typeof ctx[primitive] === 'function') {
-    promise = call(ctx as ChildCalls)
-  } else {
-    promise = Promise.reject(
-      new DurableError(
-        `ctx.${primitive}: child workflows are not available in this version. ` +
-          'Start the other workflow with the engine from a step.',
-        { code: 'no_child_workflows' }
-      )
-    )
-  }
+  const promise =
+    body || !ctx
+      ? Promise.reject(new NestedWorkflowCallError(body!.runId, primitive, body!.step))
+      : call(ctx)
   // Like every ctx promise: a body that suspends may have dropped it.
   promise.catch(() => {})
   return promise
 }
 
-function childOptions(options: WorkflowDispatchOptions = {}): ChildOptions | undefined {
+function childOptions(options: WorkflowDispatchOptions = {}): ChildCallOptions | undefined {
   const { runId, priority } = options
   if (runId === undefined && priority === undefined) return undefined
   return {

@@ -3,8 +3,8 @@
  * it. Everything is collected and built before the first registration, so a failure registers nothing.
  */
 import { DuplicateDiscoveryError, InvalidArgumentError } from '../errors.ts'
-import type { WorkflowCtx } from '../types/ctx.ts'
-import type { RegisterOptions, WorkflowClass, WorkflowFn, WorkflowMeta } from '../types/workflow.ts'
+import type { WorkflowCtx, WorkflowFn } from '../types/ctx.ts'
+import type { RegisterOptions, WorkflowClass, WorkflowMeta } from '../types/workflow.ts'
 import { WORKFLOW_BASE } from './base_workflow.ts'
 import {
   exportsUnder,

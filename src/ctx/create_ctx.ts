@@ -2,6 +2,8 @@
  * The authoring API of one run: every primitive over one scope.
  */
 import type { WorkflowCtx } from '../types/ctx.ts'
+import { childPrimitives } from './children.ts'
+import { fanPrimitives } from './fans.ts'
 import { localPrimitives } from './local.ts'
 import { Scope, type ScopeOptions } from './scope.ts'
 import { signalPrimitives } from './signals.ts'
@@ -17,6 +19,8 @@ export function createCtx(options: ScopeOptions): WorkflowCtx {
     ...localPrimitives(scope),
     ...timePrimitives(scope),
     ...signalPrimitives(scope),
+    ...childPrimitives(scope),
+    ...fanPrimitives(scope),
     ...statePrimitives(scope),
   }
 }

@@ -31,7 +31,8 @@ export const wasReset = (row: StepCheckpoint): boolean =>
   row.status === 'failed' && row.attempts === 0
 
 /** Work done in this process: settled rows answer, a recorded failure is rethrown. */
-export function readLocal([row]: RowsOfCall): Reading {
+export function readLocal(rows: RowsOfCall): Reading {
+  const row = rows(0)
   if (row?.status === 'completed') return answeredWith(row, row.output)
   if (row?.status === 'failed' && !wasReset(row)) {
     return failedWith(row, fromStepError(row.error ?? { message: 'failed' }))
@@ -40,7 +41,8 @@ export function readLocal([row]: RowsOfCall): Reading {
 }
 
 /** A deadline: the recorded one, whatever the code now says. */
-export function readTimer([row]: RowsOfCall): Reading {
+export function readTimer(rows: RowsOfCall): Reading {
+  const row = rows(0)
   if (!row) return OPEN
   const at = row.wakeAt ?? row.finishedAt.getTime()
   return {

@@ -36,7 +36,7 @@ function waitOn<T>(scope: Scope, token: string, timeoutMs: number | undefined): 
       marks: marks.waitForSignal(stored, bounded),
       command: { kind: 'signal', seq, signalSeq: seq + width - 1, token: stored, timeoutMs },
       read: (rows) =>
-        readSignal(bounded ? rows[0] : undefined, rows[width - 1], { token, timeoutMs }),
+        readSignal(bounded ? rows(0) : undefined, rows(width - 1), { token, timeoutMs }),
     }),
   })
 }

@@ -53,7 +53,8 @@ export function stepPrimitives(scope: Scope): Pick<WorkflowCtx, 'step'> {
 }
 
 /** A dispatched step: its result answers, a failure once no attempt is left. */
-export function readCall([row]: RowsOfCall, attemptsAllowed: number): Reading {
+export function readCall(rows: RowsOfCall, attemptsAllowed: number): Reading {
+  const row = rows(0)
   if (!row) return OPEN
   if (row.status === 'completed') return answeredWith(row, row.output)
   if (row.status === 'failed' && isFinalFailure(row, attemptsAllowed)) {

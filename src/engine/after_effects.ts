@@ -1,25 +1,66 @@
 /*
- * After-effects: what follows from a settled turn. Idempotent, tracked for a drain, never on the path of
- * the turn that caused it.
+ * After-effects: what follows from a commit. Idempotent, tracked for a drain, never on the path of the
+ * turn that caused it; losing one costs a delay, since each can be derived again from the store.
  */
+import type { Clock } from '../foundation/clock.ts'
+import { bestEffort } from '../foundation/failure.ts'
+import { childToken } from '../foundation/ids.ts'
+import type { FullStore } from '../store/full_store.ts'
+import type { CompletionEnvelope } from '../types/checkpoint.ts'
 import type { Effect, TurnReport } from '../turns/effects.ts'
+import type { Drain } from './drain.ts'
 import type { Wakes } from './wakes.ts'
 
-export class AfterEffects {
-  readonly #wakes: Pick<Wakes, 'handOff'>
+export interface AfterEffectsOptions {
+  store: FullStore
+  wakes: Pick<Wakes, 'handOff' | 'newsOfWave'>
+  drain: Drain
+  clock: Clock
+  /** Cancels the children of a cancelled run, then clears its mark. */
+  tellChildren: (runId: string) => Promise<void>
+  cancelRuns: (runIds: string[]) => Promise<void>
+  report: (error: unknown, what: string) => void
+}
 
-  constructor(options: { wakes: Pick<Wakes, 'handOff'> }) {
-    this.#wakes = options.wakes
+export class AfterEffects {
+  readonly #options: AfterEffectsOptions
+
+  constructor(options: AfterEffectsOptions) {
+    this.#options = options
   }
 
   run(report: TurnReport): void {
-    for (const effect of report.effects) this.#perform(effect)
+    for (const effect of report.effects) this.perform(effect)
   }
 
-  #perform(effect: Effect): void {
+  perform(effect: Effect): void {
+    const { drain, report } = this.#options
+    const work = this.#work(effect)
+    if (work) void drain.track(bestEffort('the store tells again', work, report))
+  }
+
+  #work(effect: Effect): Promise<void> | undefined {
     switch (effect.kind) {
       case 'wakeSuccessor':
-        this.#wakes.handOff(effect.runId)
+      case 'startChild':
+        return void this.#options.wakes.handOff(effect.runId)
+      case 'notifyParent':
+        // Not buffered: a parent that waits later reads the child's row.
+        return this.#complete(effect.childId, effect.completion, false)
+      case 'reportStartFailure':
+        return this.#complete(effect.childId, effect.completion, true)
+      case 'cancelRuns':
+        return this.#options.cancelRuns(effect.runIds)
+      case 'tellChildren':
+        return this.#options.tellChildren(effect.runId)
     }
+  }
+
+  async #complete(childId: string, payload: CompletionEnvelope, buffer: boolean): Promise<void> {
+    const { store, wakes, clock } = this.#options
+    const token = childToken(childId)
+    const urgent = !payload.ok
+    const outcome = await store.deliverSignal({ token, payload, nowMs: clock(), buffer, urgent })
+    if (outcome.delivered) await wakes.newsOfWave(outcome.runId, outcome.wave)
   }
 }

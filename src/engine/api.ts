@@ -2,6 +2,7 @@
  * What an engine can do, by concern. The behaviour of each verb is documented here and in
  * docs/reference/engine.md; the class that implements them forwards.
  */
+import type { WorkflowFn } from '../types/ctx.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
 import type { RunFilter, RunQuery } from '../types/query.ts'
 import type { RunResult, WorkflowRun } from '../types/run.ts'
@@ -11,7 +12,6 @@ import type {
   RegisterOptions,
   StartOptions,
   WorkflowClass,
-  WorkflowFn,
   WorkflowInputOf,
   WorkflowRef,
 } from '../types/workflow.ts'
@@ -96,6 +96,8 @@ export interface ReadApi {
   countRuns(query?: RunFilter): Promise<number>
   /** Every recorded position of a run, ascending; saga undos are negative. */
   listCheckpoints(runId: string): Promise<StepCheckpoint[]>
+  /** Ids of the runs this run started, whether or not they ended; in order of position. */
+  getRunChildren(parentRunId: string): Promise<string[]>
   /** Latest value the run published with `ctx.setEvent(key, …)`; undefined if none. */
   getEvent<TValue = unknown>(runId: string, key: string): Promise<TValue | undefined>
 }

@@ -69,6 +69,8 @@ export function assemble(config: EngineConfig): Collaborators {
     sender,
     carriers: config.carriers,
     interceptors,
+    children: { prepare: (order, parent) => starter.prepare(order, parent) },
+    effect: (effect) => effects.perform(effect),
     report,
   }
   const warm = new WarmRuns({
@@ -88,9 +90,21 @@ export function assemble(config: EngineConfig): Collaborators {
     onReport: (turn) => effects.run(turn),
   })
   const drain: Drain = new Drain({ timers, turns: () => queue.inFlight() })
-  const wakes = new Wakes({ queue, drain, runDispatcher: config.runDispatcher, report })
-  const effects = new AfterEffects({ wakes })
+  const wakes = new Wakes({ store, queue, drain, runDispatcher: config.runDispatcher, report })
   const { maxPayloadBytes } = settings
+  const starter = new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes })
+  const canceller = new Canceller({ store, hub, wakes, clock, effect: needs.effect })
+  const tellChildren = (runId: string) => canceller.tellChildren(runId)
+  const cancelRuns = (runIds: string[]) => canceller.cancelRuns(runIds)
+  const effects = new AfterEffects({
+    store,
+    wakes,
+    drain,
+    clock,
+    tellChildren,
+    cancelRuns,
+    report,
+  })
   const heartbeats = new Heartbeats({ store, clock, timers, silenceMs: settings.leaseMs, report })
   const results = new Results({
     store,
@@ -130,12 +144,18 @@ export function assemble(config: EngineConfig): Collaborators {
     hub,
     interceptors,
     pool,
-    starter: new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes }),
+    starter,
     waiter: new RunWaiter({ store, hub, timers }),
-    canceller: new Canceller({ store, hub, wakes, clock }),
+    canceller,
     operator: new Operator({ store, queue, wakes, clock, settings, namespace, report }),
     signals: new Signals({ store, queue, wakes, clock, maxPayloadBytes }),
-    polls: new Polls({ queue, recovery, drain, timerBatchSize }),
+    polls: new Polls({
+      queue,
+      recovery,
+      drain,
+      timerBatchSize,
+      unfinishedCancels: () => canceller.finishCancels(namespace),
+    }),
     drain,
     queue,
     warm,

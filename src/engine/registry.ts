@@ -6,7 +6,8 @@ import { isStandardSchema } from '../foundation/standard_schema.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import { compareVersions } from '../foundation/versions.ts'
 import type { RunnableWorkflow, WorkflowLookup } from '../turns/needs.ts'
-import type { RegisterOptions, WorkflowFn } from '../types/workflow.ts'
+import type { WorkflowFn } from '../types/ctx.ts'
+import type { RegisterOptions } from '../types/workflow.ts'
 
 export interface RegisteredWorkflow extends RunnableWorkflow {
   options: RegisterOptions

@@ -3,12 +3,18 @@
  * when there is one; news of a run that waits is executed here, where it came in.
  */
 import { nextMacrotask } from '../foundation/clock.ts'
+import type { SeqRange } from '../foundation/control_flow.ts'
+import type { FullStore } from '../store/full_store.ts'
+import type { CheckpointStatus } from '../types/checkpoint.ts'
 import { bestEffort } from '../foundation/failure.ts'
 import type { TurnQueue } from '../turns/turn_queue.ts'
 import type { RunDispatcher } from './deps.ts'
 import type { Drain } from './drain.ts'
 
+const OUTSTANDING: CheckpointStatus[] = ['pending', 'running']
+
 export interface WakesOptions {
+  store: Pick<FullStore, 'hasCheckpoints'>
   queue: TurnQueue
   drain: Drain
   runDispatcher?: RunDispatcher
@@ -51,6 +57,16 @@ export class Wakes {
   /** Something a waiting run may be waiting for is durable. Resolves when handed over. */
   news(runId: string): Promise<void> {
     return this.#options.drain.track(this.#options.queue.wake(runId))
+  }
+
+  /** News of a position that a fan holds: wakes once nothing of the awaited range is outstanding. */
+  async newsOfWave(runId: string, wave: SeqRange | undefined): Promise<void> {
+    if (wave) {
+      const { from: fromSeq, to: toSeq } = wave
+      const range = { fromSeq, toSeq, statuses: OUTSTANDING }
+      if (await this.#options.store.hasCheckpoints(runId, range)) return
+    }
+    await this.news(runId)
   }
 
   /** The same for a caller that cannot fail: the run carries its wake request, or its poll is near. */

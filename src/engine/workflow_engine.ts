@@ -10,8 +10,10 @@ import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
 import type { RunFilter, RunQuery } from '../types/query.ts'
 import type { RunResult, WorkflowRun } from '../types/run.ts'
 import type { StepHandler } from '../types/step.ts'
-import type { RegisterOptions, StartOptions, WorkflowFn, WorkflowRef } from '../types/workflow.ts'
+import type { WorkflowFn } from '../types/ctx.ts'
+import type { RegisterOptions, StartOptions, WorkflowRef } from '../types/workflow.ts'
 import type { CancelOptions } from './runs/canceller.ts'
+import { childrenOf } from './runs/lineage.ts'
 import { resultOfTurn } from './runs/result.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 
@@ -105,6 +107,10 @@ export class WorkflowEngine implements EngineApi {
 
   listCheckpoints(runId: string): Promise<StepCheckpoint[]> {
     return this.#parts.store.listCheckpoints(runId)
+  }
+
+  getRunChildren(parentRunId: string): Promise<string[]> {
+    return childrenOf(this.#parts.store, parentRunId)
   }
 
   getEvent<TValue = unknown>(runId: string, key: string): Promise<TValue | undefined> {

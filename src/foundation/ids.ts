@@ -17,6 +17,24 @@ export const stepIdOf = (runId: string, seq: number): string => `${runId}:${seq}
 
 export const childIdOf = (runId: string, seq: number): string => `${runId}.child.${seq}`
 
+/** Id of one child of a fan; `wave` is absent when all of them start at once. */
+export const fanChildIdOf = (
+  runId: string,
+  firstSeq: number,
+  index: number,
+  wave?: number
+): string => `${runId}.all.${firstSeq}.${wave === undefined ? '' : `w${wave}.`}${index}`
+
+/** Tag of the rows of a fan; tells its size and mode where the rows alone cannot. */
+export const fanGroupOf = (
+  firstSeq: number,
+  fan: { size: number; waves: boolean; failFast: boolean }
+): string => `all:${firstSeq}${fan.waves ? `:n${fan.size}` : ''}${fan.failFast ? ':ff' : ''}`
+
+/** A failed member of such a fan decides it. */
+export const isFailFastGroup = (group: string | undefined): boolean =>
+  group?.endsWith(':ff') ?? false
+
 /** The run id and link number of a continuation; link 0 is the run that was started. */
 export function linkOf(runId: string): { origin: string; link: number } {
   const match = /^(.*)~(\d+)$/s.exec(runId)
@@ -31,6 +49,13 @@ export function nextLinkId(runId: string): string {
 
 export const retryIdOf = (runId: string): string => `${runId}~retry~${randomUUID()}`
 
+/** True for `runId` itself and for a later link of its chain. */
+export function isLinkOf(candidate: string, runId: string): boolean {
+  const later = linkOf(candidate)
+  const first = linkOf(runId)
+  return later.origin === first.origin && later.link >= first.link
+}
+
 /** The run whose retry this is, or undefined. */
 export const retriedIdOf = (runId: string): string | undefined =>
   /^(.+)~retry~[^~]+$/s.exec(runId)?.[1]
@@ -42,6 +67,17 @@ export const parentRunIdOf = (runId: string): string | undefined =>
 export const signalName = (token: string): string => `signal:${token}`
 export const timeoutName = (token: string): string => `timeout:${token}`
 export const childToken = (childRunId: string): string => `child:${childRunId}`
+export const CHILD_ROW = 'signal:child:'
+export const SPAWN_ROW = 'spawn:'
+
+/** The child a row records, by its name; undefined for any other row. */
+export function childOfRow(name: string): string | undefined {
+  if (name.startsWith(CHILD_ROW)) return name.slice(CHILD_ROW.length)
+  return name.startsWith(SPAWN_ROW) ? name.slice(SPAWN_ROW.length) : undefined
+}
+
+/** Longest id of a child run: its token and its row's name are longer. */
+export const MAX_CHILD_ID_BYTES = 255 - 'signal:child:'.length
 export const undoName = (step: string): string => `compensate:${step}`
 export const eventKeyName = (key: string): string => `event:${key}`
 

@@ -46,6 +46,8 @@ export interface CallCommand {
   name: string
   input: unknown
   options: StepDispatchOpts
+  /** Fan the call belongs to. */
+  group?: string
 }
 
 /** Records a deadline: `afterMs` from when it is first performed, or `at` (epoch ms). */
@@ -66,6 +68,44 @@ export interface SignalCommand {
   timeoutMs?: number
 }
 
+/** Starts (or attaches to) a child run and waits for its end. */
+export interface ChildCommand {
+  kind: 'child'
+  seq: number
+  childId: string
+  workflow: string
+  input: unknown
+  priority?: number
+  /** Fan the child belongs to. */
+  group?: string
+}
+
+/** Starts a child run without waiting for it. */
+export interface SpawnCommand {
+  kind: 'spawn'
+  seq: number
+  childId: string
+  workflow: string
+  input: unknown
+  priority?: number
+}
+
+/** Many members over one range of positions, in waves. */
+export interface FanCommand {
+  kind: 'fan'
+  seq: number
+  group: string
+  size: number
+  failFast: boolean
+  /** Index of the first member of the oldest wave that was not over when last looked at. */
+  oldest: number
+  /** Members a wave; waves that may be in flight together. */
+  waveSize: number
+  wavesAtOnce: number
+  /** The command of one member, at position `seq + index`. */
+  member(index: number): CallCommand | ChildCommand
+}
+
 export type Command =
   | LocalCommand
   | CaptureCommand
@@ -74,6 +114,9 @@ export type Command =
   | CallCommand
   | TimerCommand
   | SignalCommand
+  | ChildCommand
+  | SpawnCommand
+  | FanCommand
 
 export type CommandKind = Command['kind']
 export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>

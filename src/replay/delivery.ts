@@ -115,7 +115,6 @@ export class Delivery {
   }
 
   #rowsOf(entry: OpenAwait): RowsOfCall {
-    if (entry.width === 1) return [this.#history.at(entry.seq)]
-    return Array.from({ length: entry.width }, (_, i) => this.#history.at(entry.seq + i))
+    return (index) => this.#history.at(entry.seq + index)
   }
 }

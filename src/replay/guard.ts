@@ -4,13 +4,23 @@
  * meaning and one message.
  */
 import { NonDeterminismError } from '../errors.ts'
-import { eventKeyName, signalName, timeoutName } from '../foundation/ids.ts'
+import {
+  CHILD_ROW,
+  childToken,
+  eventKeyName,
+  isLinkOf,
+  signalName,
+  SPAWN_ROW,
+  timeoutName,
+} from '../foundation/ids.ts'
 import type { CheckpointKind, StepCheckpoint } from '../types/checkpoint.ts'
 
 /** Name and kind recorded at one position. */
 export interface Mark {
   readonly name: string
   readonly kind: CheckpointKind
+  /** The child may have continued as new: its row then names a later link. */
+  readonly child?: string
 }
 
 const local = (name: string): Mark => ({ name, kind: 'local' })
@@ -28,11 +38,13 @@ export const marks = {
   sleep: (): Mark[] => [{ name: 'sleep', kind: 'sleep' }],
   waitForSignal: (token: string, bounded: boolean): Mark[] =>
     bounded ? [{ name: timeoutName(token), kind: 'sleep' }, signal(token)] : [signal(token)],
+  child: (childId: string): Mark[] => [{ ...signal(childToken(childId)), child: childId }],
+  startChild: (childId: string): Mark[] => [local(SPAWN_ROW + childId)],
   setEvent: (key: string): Mark[] => [local(eventKeyName(key))],
   patched: (id: string): Mark[] => [local(PATCH_PREFIX + id)],
 }
 
-export type Primitive = keyof typeof marks | 'continueAsNew'
+export type Primitive = keyof typeof marks | 'continueAsNew' | 'all' | 'allSettled'
 
 /** The error for a row that is not what the code asks for, or undefined when it is. */
 export function mismatch(
@@ -40,8 +52,14 @@ export function mismatch(
   row: StepCheckpoint | undefined,
   mark: Mark
 ): NonDeterminismError | undefined {
-  if (!row || (row.name === mark.name && row.kind === mark.kind)) return undefined
+  if (!row || (row.kind === mark.kind && isNamed(row.name, mark))) return undefined
   return new NonDeterminismError(runId, row.seq, describe(mark), describe(row))
+}
+
+function isNamed(name: string, mark: Mark): boolean {
+  if (name === mark.name) return true
+  if (mark.child === undefined || !name.startsWith(CHILD_ROW)) return false
+  return isLinkOf(name.slice(CHILD_ROW.length), mark.child)
 }
 
 function describe(mark: Mark): string {

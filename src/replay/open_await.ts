@@ -25,7 +25,8 @@ export interface Answer {
   decided?: boolean
 }
 
-export type RowsOfCall = readonly (StepCheckpoint | undefined)[]
+/** The row at the call's position `index`, counted from its first one. */
+export type RowsOfCall = (index: number) => StepCheckpoint | undefined
 
 /** How to undo a completed call: an in-process closure or a dispatched step. */
 export type Undo =

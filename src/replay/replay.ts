@@ -46,7 +46,8 @@ export class Replay {
   readonly #open = new Map<number, OpenAwait>()
   readonly #ownerOf = new Map<number, OpenAwait>()
   readonly #undos = new Map<number, Undo>()
-  readonly #onDelivered?: (entry: OpenAwait) => void
+  /** Told of every await that is delivered, in order. */
+  onDelivered?: (entry: OpenAwait) => void
   /** Told when the body asks for something or ends: also while nobody drives the machine. */
   onActivity?: () => void
   #attention = new Set<OpenAwait>()
@@ -61,7 +62,7 @@ export class Replay {
   constructor(options: ReplayOptions) {
     this.runId = options.runId
     this.history = options.history
-    this.#onDelivered = options.onDelivered
+    this.onDelivered = options.onDelivered
     this.#delivery = new Delivery(options.history)
   }
 
@@ -274,7 +275,7 @@ export class Replay {
     for (let i = 0; i < entry.width; i++) this.#ownerOf.delete(entry.seq + i)
     this.#attention.delete(entry)
     this.#delivery.forget(entry)
-    this.#onDelivered?.(entry)
+    this.onDelivered?.(entry)
     // The body gets a copy: what it does to a result must not reach history.
     if (answer.result.ok) entry.deferred.resolve(cloneJson(answer.result.value))
     else {

@@ -3,6 +3,7 @@
  * from the store, so losing one costs a delay, never a run.
  */
 import type { StepError } from '../foundation/failure.ts'
+import type { CompletionEnvelope } from '../types/checkpoint.ts'
 import type { RunStatus } from '../types/run.ts'
 
 /** The successor of a continue-as-new exists; it wants its first turn. */
@@ -11,7 +12,40 @@ export interface WakeSuccessor {
   runId: string
 }
 
-export type Effect = WakeSuccessor
+/** A child run was inserted `pending`; it wants its first turn. */
+export interface StartChild {
+  kind: 'startChild'
+  runId: string
+}
+
+/** A run that a parent waits for ended. */
+export interface NotifyParent {
+  kind: 'notifyParent'
+  childId: string
+  completion: CompletionEnvelope
+}
+
+/** A fire-and-forget child could not be started; whoever joins it later hears of it. */
+export interface ReportStartFailure {
+  kind: 'reportStartFailure'
+  childId: string
+  completion: CompletionEnvelope
+}
+
+/** A run was cancelled; its children follow, then its mark goes. */
+export interface TellChildren {
+  kind: 'tellChildren'
+  runId: string
+}
+
+/** A fan failed fast: its unfinished children are cancelled, without undos. */
+export interface CancelRuns {
+  kind: 'cancelRuns'
+  runIds: string[]
+}
+
+export type Effect =
+  WakeSuccessor | StartChild | NotifyParent | ReportStartFailure | TellChildren | CancelRuns
 
 /** How a turn left its run. */
 export interface TurnReport {

@@ -20,7 +20,9 @@ import type { WorkflowRun } from '../types/run.ts'
 export type Entry =
   /** `once`: never sent a second time when the first answer is lost. */
   | { row: RowWrite; once?: boolean; then?: () => void }
-  | { wait: SignalWait; then?: () => void }
+  | { wait: SignalWait; then?: (verdict: TurnVerdict) => void }
+  | { child: WorkflowRun }
+  | { run: WorkflowRun }
   | { expiry: WaitExpiry; then?: () => void }
   | { stamp: OrderStamp }
   | { barrier: () => void }
@@ -117,7 +119,9 @@ export class Journal {
   /** The last write of a turn: whatever waits rides along. Rejects when the outcome is unknown. */
   async settle(settle: TurnSettle, runs: WorkflowRun[] = []): Promise<TurnVerdict> {
     const entries = this.#take(false)
-    const verdict = await this.#commit({ ...this.#commitOf(entries), settle, runs }, entries)
+    const commit = this.#commitOf(entries)
+    if (runs.length > 0) commit.runs = [...(commit.runs ?? []), ...runs]
+    const verdict = await this.#commit({ ...commit, settle }, entries)
     if (!verdict.applied) this.#entries = [...entries, ...this.#entries]
     return verdict
   }
@@ -183,7 +187,7 @@ export class Journal {
     )
     for (const entry of entries) {
       if ('barrier' in entry) entry.barrier()
-      else if ('then' in entry) entry.then?.()
+      else if ('then' in entry) entry.then?.(verdict)
     }
     return verdict
   }
@@ -194,6 +198,10 @@ export class Journal {
     const waits = entries.flatMap((entry) => ('wait' in entry ? [entry.wait] : []))
     const expiries = entries.flatMap((entry) => ('expiry' in entry ? [entry.expiry] : []))
     const stamps = entries.flatMap((entry) => ('stamp' in entry ? [entry.stamp] : []))
+    const children = entries.flatMap((entry) => ('child' in entry ? [entry.child] : []))
+    const runs = entries.flatMap((entry) => ('run' in entry ? [entry.run] : []))
+    if (children.length > 0) commit.children = children
+    if (runs.length > 0) commit.runs = runs
     if (rows.length > 0) commit.rows = lastOfEach(rows)
     if (waits.length > 0) commit.waits = waits
     if (expiries.length > 0) commit.expiries = expiries
@@ -212,7 +220,8 @@ const NOTHING_WRITTEN: TurnVerdict = {
 }
 
 function isEmpty(commit: TurnCommit): boolean {
-  return !(commit.rows || commit.waits || commit.expiries || commit.stamps || commit.settle)
+  const { rows, waits, expiries, stamps, settle, runs, children } = commit
+  return !(rows || waits || expiries || stamps || settle || runs || children)
 }
 
 /** Of several writes to one position in one commit only the last counts. */

@@ -6,7 +6,9 @@ import type { Clock, Timers } from '../foundation/clock.ts'
 import type { StandardSchemaV1 } from '../foundation/standard_schema.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { EngineEvent, StepInvocation } from '../types/engine_event.ts'
-import type { WorkflowFn } from '../types/workflow.ts'
+import type { WorkflowFn } from '../types/ctx.ts'
+import type { WorkflowRun } from '../types/run.ts'
+import type { Effect } from './effects.ts'
 import type { RemoteTask, StepResult } from '../wire/messages.ts'
 
 /** A registered workflow body. */
@@ -21,6 +23,19 @@ export interface WorkflowLookup {
   find(name: string, version: string): RunnableWorkflow | undefined
   /** The newest registered version; a continuation runs it. */
   newest(name: string): RunnableWorkflow | undefined
+}
+
+/** Prepares child runs: every check of a start, no write. */
+export interface ChildPreparer {
+  /** The row of a new child of `parent`. Rejects with why it cannot be started. */
+  prepare(child: ChildOrder, parent: WorkflowRun): Promise<WorkflowRun>
+}
+
+export interface ChildOrder {
+  childId: string
+  workflow: string
+  input: unknown
+  priority?: number
 }
 
 /** Tells listeners; never throws, never waits (invariant 13). */
@@ -80,6 +95,9 @@ export interface TurnNeeds {
   sender: StepSender
   carriers: Carriers
   interceptors: Interceptors
+  children: ChildPreparer
+  /** Performs what follows from a commit, detached and tracked. */
+  effect(effect: Effect): void
   /** Told of errors that break nothing but should be seen. */
   report(error: unknown, what: string): void
 }

@@ -6,9 +6,12 @@
 import type { CommandKind, CommandOf } from '../replay/commands.ts'
 import { performCall } from './perform/call_step.ts'
 import { performCapture } from './perform/capture.ts'
+import { performChild } from './perform/child.ts'
+import { performFan } from './perform/fan.ts'
 import { performLocal } from './perform/local_step.ts'
 import { performMark } from './perform/mark.ts'
 import { performSignal } from './perform/signal.ts'
+import { performSpawn } from './perform/spawn.ts'
 import { performTimer } from './perform/timer.ts'
 import { performTransaction } from './perform/transaction.ts'
 import type { OpenAwait } from '../replay/open_await.ts'
@@ -24,6 +27,9 @@ const PERFORMERS: { [K in CommandKind]: Performer<K> } = {
   call: performCall,
   timer: performTimer,
   signal: performSignal,
+  child: performChild,
+  spawn: performSpawn,
+  fan: performFan,
 }
 
 export function perform(entry: OpenAwait, turn: Turn): void {
@@ -31,12 +37,11 @@ export function perform(entry: OpenAwait, turn: Turn): void {
   ;(PERFORMERS[command.kind] as Performer<CommandKind>)(command, turn)
 }
 
-/** Whose answer may lie outside its rows: a turn that continues a live body asks again. */
-export function looksOutside(entry: OpenAwait): boolean {
-  return entry.command.kind === 'signal' || entry.command.kind === 'call'
-}
-
-/** Waits for news rather than for a time: its wake-up can be lost. */
+/**
+ * Waits for news rather than for a time: its wake-up can be lost, and its answer may lie outside its
+ * rows. A turn that continues a live body asks again.
+ */
 export function waitsForNews(entry: OpenAwait): boolean {
-  return entry.command.kind === 'signal' || entry.command.kind === 'call'
+  const { kind } = entry.command
+  return kind === 'signal' || kind === 'call' || kind === 'child' || kind === 'fan'
 }

@@ -16,7 +16,8 @@ import type { WorkflowRun } from '../types/run.ts'
 import type { TurnReport } from './effects.ts'
 import type { LeaseHold, LeaseKeeper } from './lease_keeper.ts'
 import type { RunnableWorkflow, TurnNeeds } from './needs.ts'
-import { looksOutside, perform } from './performer.ts'
+import { perform, waitsForNews } from './performer.ts'
+import { abandonChildren } from './perform/fan.ts'
 import { awaitsVerdict, judgeReopened } from './reopen.ts'
 import { unwindSaga } from './saga_unwind.ts'
 import { failedWith, type Outcome, outcomeOf, parkOf, settleTurn } from './settle.ts'
@@ -144,7 +145,7 @@ export class RunTurn {
       if (kept.replay) {
         kept.replay.changed(changed)
         for (const entry of kept.replay.openAwaits()) {
-          if (looksOutside(entry)) kept.replay.attend(entry)
+          if (waitsForNews(entry)) kept.replay.attend(entry)
         }
       }
       return turn
@@ -172,6 +173,7 @@ export class RunTurn {
       const invalid = await this.#begin(turn, workflow)
       if (invalid) return this.#unwound(turn, invalid)
     }
+    turn.replay.onDelivered = (entry) => abandonChildren(entry, turn)
     await this.#advance(turn)
     const { replay } = turn
     if (replay.broken) {

@@ -4,14 +4,17 @@
  */
 import { FatalError } from '../errors.ts'
 import { type StepError, toStepError, messageOf } from '../foundation/failure.ts'
-import { nextLinkId } from '../foundation/ids.ts'
+import type { SeqRange } from '../foundation/control_flow.ts'
+import { childToken, nextLinkId, parentRunIdOf } from '../foundation/ids.ts'
 import { toStored } from '../foundation/json.ts'
+import { completionOf } from '../replay/completion.ts'
 import type { BodyEnd } from '../replay/outcome.ts'
 import type { TurnVerdict } from '../store/ports/turn_commits.ts'
 import type { RunStatus, WorkflowRun } from '../types/run.ts'
 import type { Effect, TurnReport } from './effects.ts'
 import type { SignalWait } from '../store/ports/turn_commits.ts'
 import { waitsForNews } from './performer.ts'
+import { awaitedWave } from './perform/fan.ts'
 import { signalWait } from './perform/signal.ts'
 import type { Turn } from './turn.ts'
 
@@ -26,6 +29,8 @@ export type Outcome =
 /** What a parked body waits for. */
 export interface Park {
   wakeAt?: number
+  /** The wave of the one fan that the body waits for: results outside it wake nobody. */
+  waitSeqs?: SeqRange
   /** Waits that look into the buffers once more, later than they registered. */
   looks: SignalWait[]
   openSeqs: number[]
@@ -41,6 +46,7 @@ export async function settleTurn(turn: Turn, outcome: Outcome): Promise<TurnRepo
     {
       status,
       patch: patchOf(turn, outcome),
+      rekey: successor && { from: childToken(turn.run.id), to: childToken(successor.id) },
       looks: outcome.kind === 'suspended' && outcome.looks.length > 0 ? outcome.looks : undefined,
     },
     successor ? [successor] : []
@@ -75,6 +81,7 @@ export function parkOf(turn: Turn): Outcome {
   return {
     kind: 'suspended',
     wakeAt: wakeOf(turn),
+    waitSeqs: onlyWave(turn),
     looks,
     openSeqs: replay.openSeqs(),
     frontier: replay.position,
@@ -106,12 +113,19 @@ function patchOf(turn: Turn, outcome: Outcome): Partial<WorkflowRun> {
     case 'failed':
       return { ...patch, error: outcome.error }
     case 'cancelled':
-      return { ...patch, error: outcome.error, cancelRequestedAt: undefined }
+      // The mark stays until the children were told (after_effects).
+      return { ...patch, error: outcome.error }
     case 'continued':
       return { ...patch, error: undefined }
     case 'suspended':
-      return { ...patch, wakeAt: outcome.wakeAt, error: undefined }
+      return { ...patch, wakeAt: outcome.wakeAt, waitSeqs: outcome.waitSeqs, error: undefined }
   }
+}
+
+function onlyWave(turn: Turn): SeqRange | undefined {
+  const [first, second] = turn.replay.openAwaits()
+  if (!first || second || first.command.kind !== 'fan') return undefined
+  return awaitedWave(first.command, turn)
 }
 
 /** When a parked run is due: its next deadline, or the fallback when it waits for news. */
@@ -155,6 +169,8 @@ function appliedReport(
   const about = { runId: run.id, workflow: run.workflow, namespace: run.namespace }
   const { emitter } = turn.needs
   const effects: Effect[] = []
+  // A store that does not keep the mark is asked about derived ids only.
+  const awaited = verdict.awaited || parentRunIdOf(run.id) !== undefined
   const report: TurnReport = {
     runId: run.id,
     status: verdict.status ?? STATUS[outcome.kind],
@@ -178,6 +194,10 @@ function appliedReport(
       report.error = outcome.error
       emitter.emit({ type: 'run.failed', ...about, error: outcome.error })
   }
+  if (awaited && outcome.kind !== 'suspended' && outcome.kind !== 'continued') {
+    effects.push({ kind: 'notifyParent', childId: run.id, completion: completionOf(report) })
+  }
+  if (outcome.kind === 'cancelled') effects.push({ kind: 'tellChildren', runId: run.id })
   return report
 }
 

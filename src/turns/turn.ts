@@ -10,6 +10,7 @@ import type { RunStatus, WorkflowRun } from '../types/run.ts'
 import type { History } from '../replay/history.ts'
 import { Replay } from '../replay/replay.ts'
 import { Journal } from './journal.ts'
+import { TogetherReader } from './together_reader.ts'
 import type { LeaseHold } from './lease_keeper.ts'
 import type { TurnNeeds } from './needs.ts'
 
@@ -57,6 +58,8 @@ export class Turn {
   readonly finished: Completion[] = []
   /** Positions whose work is under way in this turn. */
   readonly #working = new Set<number>()
+  readonly #looked = new Set<number>()
+  #lookUps?: TogetherReader
   #sending = 0
   /** Something happened outside: the open rows must be read again. */
   news = false
@@ -193,13 +196,30 @@ export class Turn {
     this.ring()
   }
 
-  /** Tracks a dispatch, which must have happened before the run is parked. */
-  send(dispatch: () => Promise<void>): void {
+  /** Tracks what must have happened before the run is parked: a dispatch, a look at other runs. */
+  send(work: () => Promise<void>): void {
     this.#sending += 1
-    void dispatch().finally(() => {
-      this.#sending -= 1
-      this.ring()
-    })
+    void work()
+      .catch((error: unknown) => {
+        this.journal.failure ??= { error }
+      })
+      .finally(() => {
+        this.#sending -= 1
+        this.ring()
+      })
+  }
+
+  /** True the first time in this turn that a position is looked at. */
+  looksFirst(seq: number): boolean {
+    if (this.#looked.has(seq)) return false
+    this.#looked.add(seq)
+    return true
+  }
+
+  /** Another run, read together with all that are asked for at the same time. */
+  lookUp(runId: string): Promise<WorkflowRun | undefined> {
+    this.#lookUps ??= new TogetherReader((ids) => this.needs.store.getRuns(ids))
+    return this.#lookUps.read(runId)
   }
 
   /** Turns ended work into rows; the place in the delivery order is given here. */

@@ -3,7 +3,15 @@
  * takes a position of the run's history, and what it answered is recorded there.
  * Behaviour: docs/concepts/durability.md and docs/authoring/.
  */
+import type {
+  AllOptions,
+  AllSettledOptions,
+  AllStepsOptions,
+  AllStepsSettledOptions,
+  Settled,
+} from './fan.ts'
 import type { StepDispatchOpts, StepLogger, StepOptions, StepRef, StepUndo } from './step.ts'
+import type { WorkflowClass, WorkflowInputOf, WorkflowOutputOf } from './workflow.ts'
 
 /** Options of a dispatched step, with a dispatched saga undo. */
 export interface StepCallOptions<TInput, TOutput> extends StepDispatchOpts {
@@ -12,6 +20,14 @@ export interface StepCallOptions<TInput, TOutput> extends StepDispatchOpts {
    * `{ input, output }` of this call when the run fails or is cancelled with `compensate`.
    */
   compensate?: StepRef<StepUndo<TInput, TOutput>, unknown> | string
+}
+
+/** Options of `ctx.child` and `ctx.startChild`; a bare string is its `childId`. */
+export interface ChildCallOptions {
+  /** Must be the same in every replay. */
+  childId?: string
+  /** Dispatch priority of a remote child; higher first. */
+  priority?: number
 }
 
 export interface WorkflowCtx {
@@ -64,6 +80,73 @@ export interface WorkflowCtx {
     token: string,
     options?: { timeoutMs?: number }
   ): Promise<TPayload>
+  /**
+   * Starts a child run, or attaches to the run that has its id, and waits for its end. Throws
+   * `FatalError` when the child failed, was cancelled, or could not be started. Default id
+   * `<runId>.child.<position>`. Durable: the child's run row and the wait in one commit.
+   */
+  child<C extends WorkflowClass>(
+    workflow: C,
+    input: WorkflowInputOf<C>,
+    options?: string | ChildCallOptions
+  ): Promise<WorkflowOutputOf<C>>
+  /** The same, addressed by name. */
+  child<TOutput = unknown>(
+    workflow: string,
+    input: unknown,
+    options?: string | ChildCallOptions
+  ): Promise<TOutput>
+  /**
+   * Starts a child run and answers its id without waiting for it; `child` with the same id joins it
+   * later, and then hears of a start that failed.
+   */
+  startChild<C extends WorkflowClass>(
+    workflow: C,
+    input: WorkflowInputOf<C>,
+    options?: string | ChildCallOptions
+  ): Promise<string>
+  /** The same, addressed by name. */
+  startChild(workflow: string, input: unknown, options?: string | ChildCallOptions): Promise<string>
+
+  /**
+   * Runs one child per input and waits for all of them; outputs in input order. Throws `GatherError` when
+   * members failed: of all of them with `waitAll` (default), of the first with `failFast`, which also
+   * cancels the others. Takes one position per input; none for an empty list.
+   */
+  all<C extends WorkflowClass>(
+    workflow: C,
+    inputs: WorkflowInputOf<C>[],
+    options?: AllOptions
+  ): Promise<WorkflowOutputOf<C>[]>
+  /** One dispatched step per input, joined once. */
+  all<TInput, TOutput>(
+    step: StepRef<TInput, TOutput>,
+    inputs: TInput[],
+    options?: AllStepsOptions
+  ): Promise<TOutput[]>
+  /** The children, addressed by name. */
+  all<TOutput = unknown>(
+    workflow: string,
+    inputs: unknown[],
+    options?: AllOptions
+  ): Promise<TOutput[]>
+  /** As `all`, answering one `Settled` per input instead of throwing for a member. */
+  allSettled<C extends WorkflowClass>(
+    workflow: C,
+    inputs: WorkflowInputOf<C>[],
+    options?: AllSettledOptions
+  ): Promise<Settled<WorkflowOutputOf<C>>[]>
+  allSettled<TInput, TOutput>(
+    step: StepRef<TInput, TOutput>,
+    inputs: TInput[],
+    options?: AllStepsSettledOptions
+  ): Promise<Settled<TOutput>[]>
+  allSettled<TOutput = unknown>(
+    workflow: string,
+    inputs: unknown[],
+    options?: AllSettledOptions
+  ): Promise<Settled<TOutput>[]>
+
   /** Publishes a value that `engine.getEvent(runId, key)` reads. */
   setEvent<TValue>(key: string, value: TValue): Promise<void>
 
@@ -74,3 +157,9 @@ export interface WorkflowCtx {
   /** Runs `fn` once and records what it returned: ids, random numbers. */
   sideEffect<TValue>(fn: () => TValue | Promise<TValue>): Promise<TValue>
 }
+
+/** The function form of a workflow. */
+export type WorkflowFn<TInput = unknown, TOutput = unknown> = (
+  ctx: WorkflowCtx,
+  input: TInput
+) => Promise<TOutput>

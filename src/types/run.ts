@@ -60,6 +60,8 @@ export interface WorkflowRun {
   lockedUntil?: number
   /** Durable cancel intent; on a `cancelled` run: children not told yet. */
   cancelRequestedAt?: number
+  /** The cancel asked for saga undos; its children are cancelled alike. */
+  cancelCompensates?: boolean
   /** Who asked for the cancel. */
   cancelRequestedBy?: string
   /** When the execution timeout ends the run. */

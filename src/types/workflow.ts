@@ -3,19 +3,12 @@
  */
 import type { StepError } from '../foundation/failure.ts'
 import type { StandardSchemaV1 } from '../foundation/standard_schema.ts'
-import type { WorkflowCtx } from './ctx.ts'
 import type { RunStatus, SearchAttributes } from './run.ts'
-
-/** The function form of a workflow. */
-export type WorkflowFn<TInput = unknown, TOutput = unknown> = (
-  ctx: WorkflowCtx,
-  input: TInput
-) => Promise<TOutput>
 
 /** A workflow class: an instantiable class whose instances have `run`. */
 export interface WorkflowClass<TInput = never, TOutput = unknown> {
   // `any`: constructors take whatever the container injects.
-  new (...args: any[]): { run(ctx: WorkflowCtx, input: TInput): TOutput }
+  new (...args: any[]): { run(ctx: never, input: TInput): TOutput }
   workflow?: WorkflowOptions
 }
 

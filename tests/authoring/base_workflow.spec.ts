@@ -235,13 +235,6 @@ test.group('BaseWorkflow | inside a body', (group) => {
     )
     assert.deepEqual(calls, [])
   })
-
-  test('a ctx without children says so', async ({ assert }) => {
-    const failures = await runInWorkflowScope({ runId: 'parent' } as WorkflowCtx, () =>
-      Promise.all([failureOf(Order.start({ id: 1 })), failureOf(Order.dispatch({ id: 1 }))])
-    )
-    for (const failure of failures) assert.equal(failure.code, 'no_child_workflows')
-  })
 })
 
 test.group('Engine resolver', (group) => {

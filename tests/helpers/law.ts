@@ -70,7 +70,15 @@ export const ROOMS: Room[] = [
   room(
     2,
     'replay',
-    ['replay.ts', 'history.ts', 'commands.ts', 'outcome.ts', 'open_await.ts', 'turn_replay.ts'],
+    [
+      'replay.ts',
+      'history.ts',
+      'commands.ts',
+      'outcome.ts',
+      'open_await.ts',
+      'completion.ts',
+      'turn_replay.ts',
+    ],
     {
       doorsFor: { 'src/replay/guard.ts': ['ctx'] },
     }

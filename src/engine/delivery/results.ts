@@ -9,7 +9,7 @@ import { DurableError, toStepError } from '../../foundation/failure.ts'
 import { encodeJson } from '../../foundation/json.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { CheckpointSettlement } from '../../store/ports/pending_settles.ts'
-import type { SettleTarget } from '../../store/ports/turn_commits.ts'
+import { heldByWave, type SettleTarget } from '../../store/ports/turn_commits.ts'
 import { isSettledStatus } from '../../types/checkpoint.ts'
 import { isTerminalStatus } from '../../types/run.ts'
 import type { StepResult } from '../../wire/messages.ts'
@@ -19,7 +19,7 @@ import type { Wakes } from '../wakes.ts'
 export interface ResultsOptions {
   store: FullStore
   hub: EventHub
-  wakes: Pick<Wakes, 'news'>
+  wakes: Pick<Wakes, 'newsOfWave'>
   clock: Clock
   maxPayloadBytes: number
   /** The step was heard of for the last time. */
@@ -85,10 +85,11 @@ export class Results {
     return judged.map(({ result, target, verdict }) => {
       if (!target || verdict === 'drop' || isTerminalStatus(target.runStatus)) return {}
       const { runId } = result
+      const wave = heldByWave(target.waitSeqs, target.checkpoint, result.status === 'failed')
       let wake = wakes.get(runId)
       if (!wake) {
         let handedOver: Promise<void> | undefined
-        wake = () => (handedOver ??= this.#options.wakes.news(runId))
+        wake = () => (handedOver ??= this.#options.wakes.newsOfWave(runId, wave))
         wakes.set(runId, wake)
       }
       return { wake }

@@ -1,8 +1,13 @@
 /*
- * Cancelling runs: at once, or by a durable intent that makes the next turn undo what was done.
+ * Cancelling runs: at once, or by a durable intent that makes the next turn undo what was done. A
+ * cancelled run keeps its mark until its children were told and its parent notified, so a process that
+ * dies half way leaves no live child behind: the timer pass repeats the cascade.
  */
 import type { Clock } from '../../foundation/clock.ts'
+import { nextLinkId } from '../../foundation/ids.ts'
+import { completionOf } from '../../replay/completion.ts'
 import type { FullStore } from '../../store/full_store.ts'
+import type { Effect } from '../../turns/effects.ts'
 import {
   isTerminalStatus,
   LIVE_RUN_STATUSES,
@@ -11,6 +16,7 @@ import {
 } from '../../types/run.ts'
 import type { EventHub } from '../event_hub.ts'
 import type { Wakes } from '../wakes.ts'
+import { childrenOf } from './lineage.ts'
 import { resultOf } from './result.ts'
 
 export interface CancelOptions {
@@ -20,10 +26,13 @@ export interface CancelOptions {
   by?: string
 }
 
+const UNFINISHED_BATCH = 100
+
 export interface CancellerOptions {
   store: FullStore
   hub: EventHub
   wakes: Pick<Wakes, 'newsInBackground'>
+  effect: (effect: Effect) => void
   clock: Clock
 }
 
@@ -42,37 +51,84 @@ export class Canceller {
     // Undos that were asked for are not skipped by a second, plain cancel.
     if (run.cancelRequestedAt !== undefined) return resultOf(run)
     // A run that never began has nothing to undo.
-    if (options.compensate && run.turns !== undefined) return this.#request(run, options.by)
-    return this.#cancelNow(run, options.by)
+    if (options.compensate && run.turns !== undefined) return this.#request(run, options)
+    return this.#cancelNow(run, options)
   }
 
-  async #request(run: WorkflowRun, by: string | undefined): Promise<RunResult | null> {
+  /**
+   * Cancels the children of a cancelled run, following chains to their frontier, notifies its parent,
+   * and clears the mark. The run is terminal before its children are visited, so cycles end.
+   */
+  async tellChildren(runId: string): Promise<void> {
+    const { store, effect } = this.#options
+    const run = await store.getRun(runId)
+    if (run?.status !== 'cancelled' || run.cancelRequestedAt === undefined) return
+    const options = { compensate: run.cancelCompensates, by: run.cancelRequestedBy }
+    for (const child of await childrenOf(store, runId)) await this.#cancelChain(child, options)
+    if (run.awaited) {
+      effect({ kind: 'notifyParent', childId: runId, completion: completionOf(run) })
+    }
+    await store.updateRunIf(runId, ['cancelled'], { cancelRequestedAt: undefined })
+  }
+
+  /** Cancels runs that nobody waits for any more, each at the live end of its chain. */
+  async cancelRuns(runIds: string[]): Promise<void> {
+    for (const runId of runIds) await this.#cancelChain(runId, {})
+  }
+
+  /** Repeats what a process that died left undone. */
+  async finishCancels(namespace: string | undefined): Promise<void> {
+    const { store, effect } = this.#options
+    for (const { id } of await store.listUnfinishedCancels(namespace, UNFINISHED_BATCH)) {
+      effect({ kind: 'tellChildren', runId: id })
+    }
+  }
+
+  /** The live link of a chain is cancelled, whichever link is known. */
+  async #cancelChain(runId: string, options: CancelOptions): Promise<void> {
+    const { store } = this.#options
+    for (let id: string | undefined = runId; id !== undefined;) {
+      const result: RunResult | null = await this.cancel(id, options)
+      const continued: boolean = result?.status === 'completed' && result.output === undefined
+      const next: string = nextLinkId(id)
+      id = continued && (await store.getRun(next)) ? next : undefined
+    }
+  }
+
+  async #request(run: WorkflowRun, options: CancelOptions): Promise<RunResult | null> {
     const { store, wakes, clock } = this.#options
     const now = clock()
-    const patch: Partial<WorkflowRun> = { cancelRequestedAt: now, wakeRequestedAt: now }
-    if (by !== undefined) patch.cancelRequestedBy = by
+    const patch: Partial<WorkflowRun> = {
+      cancelRequestedAt: now,
+      cancelCompensates: true,
+      wakeRequestedAt: now,
+    }
+    if (options.by !== undefined) patch.cancelRequestedBy = options.by
     const live = await store.updateRunIf(run.id, [...LIVE_RUN_STATUSES], patch)
     if (!live) return this.#current(run.id)
     wakes.newsInBackground(run.id)
     return resultOf(run)
   }
 
-  async #cancelNow(run: WorkflowRun, by: string | undefined): Promise<RunResult | null> {
-    const { store, hub, clock } = this.#options
+  async #cancelNow(run: WorkflowRun, options: CancelOptions): Promise<RunResult | null> {
+    const { store, hub, clock, effect } = this.#options
     const error = { message: 'cancelled' }
     const patch: Partial<WorkflowRun> = {
       status: 'cancelled',
       error,
       wakeAt: undefined,
       wakeRequestedAt: undefined,
+      cancelRequestedAt: clock(),
+      cancelCompensates: undefined,
       updatedAt: new Date(clock()),
     }
-    if (by !== undefined) patch.cancelRequestedBy = by
+    if (options.by !== undefined) patch.cancelRequestedBy = options.by
     if (!(await store.updateRunIf(run.id, [...LIVE_RUN_STATUSES], patch))) {
       return this.#current(run.id)
     }
     const { id, workflow, namespace } = run
     hub.emit({ type: 'run.failed', runId: id, workflow, namespace, error })
+    effect({ kind: 'tellChildren', runId: id })
     const waiters = await store.listSignalWaitersByRunIds([id])
     for (const waiter of waiters) await store.removeSignalWaiter(waiter)
     return { runId: id, status: 'cancelled', error }

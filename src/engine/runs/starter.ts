@@ -10,6 +10,7 @@ import { messageOf } from '../../foundation/failure.ts'
 import { toStored } from '../../foundation/json.ts'
 import { keyProblem } from '../../foundation/keys.ts'
 import type { FullStore } from '../../store/full_store.ts'
+import type { ChildOrder, ChildPreparer } from '../../turns/needs.ts'
 import type { RunResult, SearchAttributes, WorkflowRun } from '../../types/run.ts'
 import type { StartOptions, WorkflowRef } from '../../types/workflow.ts'
 import type { Registry, RegisteredWorkflow } from '../registry.ts'
@@ -25,7 +26,7 @@ export interface StarterOptions {
   maxPayloadBytes: number
 }
 
-export class Starter {
+export class Starter implements ChildPreparer {
   readonly #options: StarterOptions
 
   constructor(options: StarterOptions) {
@@ -55,6 +56,15 @@ export class Starter {
     }
     if (run.status === 'pending') wakes.started(runId)
     return { runId, status: run.status }
+  }
+
+  /** The row of a child run; every check of a start, no write. Rejects with why it cannot be started. */
+  async prepare(order: ChildOrder, parent: WorkflowRun): Promise<WorkflowRun> {
+    const { childId, workflow: name, input, priority } = order
+    const workflow = this.#options.registry.resolve(name)
+    await validateInput(workflow, input)
+    // The parent's run decides the pool, never the engine that happens to execute it (invariant 10).
+    return this.#newRun(workflow, input, childId, { namespace: parent.namespace, priority })
   }
 
   #storedInput(workflow: RegisteredWorkflow, input: unknown): unknown {

@@ -14,6 +14,8 @@ export interface PollsOptions {
   recovery: Recovery
   drain: Drain
   timerBatchSize: number
+  /** Repeats the cascades of cancels that were cut short. */
+  unfinishedCancels: () => Promise<void>
 }
 
 export class Polls {
@@ -32,8 +34,11 @@ export class Polls {
 
   /** Executes what is due by time or by request, most overdue first. */
   async timers(nowMs: number): Promise<RunResult[]> {
-    const { drain, queue, timerBatchSize } = this.#options
-    return drain.draining ? [] : resultsOf(await queue.runDue('due', nowMs, timerBatchSize))
+    const { drain, queue, timerBatchSize, unfinishedCancels } = this.#options
+    if (drain.draining) return []
+    const due = queue.runDue('due', nowMs, timerBatchSize)
+    await unfinishedCancels()
+    return resultsOf(await due)
   }
 
   async recovery(nowMs: number): Promise<RunResult[]> {

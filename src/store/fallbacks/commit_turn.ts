@@ -8,6 +8,7 @@ import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import { mayReplace, withoutBeat } from '../ports/checkpoint_rules.ts'
 import {
+  type ChildState,
   refusedByIntent,
   type RowWrite,
   type SignalWait,
@@ -16,7 +17,7 @@ import {
   type TurnVerdict,
 } from '../ports/turn_commits.ts'
 import type { CompleteRoles } from './complete_roles.ts'
-import { holdBack, insertRuns, letGo, withdraw } from './insert_runs.ts'
+import { holdBack, insertRun, insertRuns, letGo, withdraw } from './insert_runs.ts'
 
 export async function commitTurn(store: CompleteRoles, commit: TurnCommit): Promise<TurnVerdict> {
   if (!(await heldRun(store, commit))) return verdictOf(store, commit, false, [])
@@ -31,14 +32,29 @@ export async function commitTurn(store: CompleteRoles, commit: TurnCommit): Prom
   const completes = commit.settle?.status === 'completed'
   const held = completes ? await holdBack(store, commit) : []
   if (!completes) await insertRuns(store, commit)
+  const children = commit.children && (await beget(store, commit.children))
   await stamp(store, commit)
-  if (!commit.settle) return verdictOf(store, commit, true, stored)
+  if (!commit.settle) {
+    return { ...(await verdictOf(store, commit, true, stored)), ...(children ? { children } : {}) }
+  }
   if (!(await settle(store, commit, commit.settle, stored))) {
     await withdraw(store, commit, held)
     return verdictOf(store, commit, false, [])
   }
   if (completes) await letGo(store, commit)
   return verdictOf(store, commit, true, stored)
+}
+
+/** Inserts children, or marks those that exist; answers the state of the latter. */
+async function beget(store: CompleteRoles, children: WorkflowRun[]): Promise<ChildState[]> {
+  const states: ChildState[] = []
+  for (const child of children) {
+    if (await insertRun(store, child)) continue
+    await store.updateRun(child.id, { awaited: true })
+    const run = await store.getRun(child.id)
+    if (run) states.push({ id: run.id, status: run.status, output: run.output, error: run.error })
+  }
+  return states
 }
 
 /** The run while this turn may write; a store that does not keep turn numbers is believed. */
@@ -139,7 +155,7 @@ async function stamp(store: CompleteRoles, { runId, stamps }: TurnCommit): Promi
 async function settle(
   store: CompleteRoles,
   commit: TurnCommit,
-  { status, patch, looks }: TurnSettle,
+  { status, patch, looks, rekey }: TurnSettle,
   stored: StepCheckpoint[]
 ): Promise<boolean> {
   let hit = false
@@ -154,8 +170,11 @@ async function settle(
     status,
     ...(hit ? { wakeRequestedAt: commit.nowMs } : {}),
   })
-  if (applied) await store.releaseRunLock(run.id, commit.owner)
-  return applied
+  if (!applied) return false
+  const waiter = rekey && (await store.takeSignalWaiter(rekey.from))
+  if (waiter) await store.putSignalWaiter({ ...waiter, token: rekey.to })
+  await store.releaseRunLock(run.id, commit.owner)
+  return true
 }
 
 /** A replaced waiter means that the payload is somebody else's; a taken one, that it was delivered. */

@@ -5,11 +5,12 @@
 import { bestEffort } from '../../foundation/failure.ts'
 import { isSettledStatus, type SignalWaiter } from '../../types/checkpoint.ts'
 import type { CheckpointKey } from '../../types/query.ts'
-import { LIVE_RUN_STATUSES, isTerminalStatus } from '../../types/run.ts'
+import { LIVE_RUN_STATUSES, isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
 import { withoutInput } from '../ports/checkpoint_rules.ts'
 import { storedNamespace } from '../ports/run_rules.ts'
 import {
   deliveredRow,
+  heldByWave,
   type SettleTarget,
   type SignalDelivery,
   type SignalOutcome,
@@ -18,14 +19,13 @@ import type { CompleteRoles } from './complete_roles.ts'
 
 export async function deliverSignal(
   store: CompleteRoles,
-  { token, payload, nowMs, buffer }: SignalDelivery
+  { token, payload, nowMs, buffer, urgent }: SignalDelivery
 ): Promise<SignalOutcome> {
   for (;;) {
     const waiter = await store.takeSignalWaiter(token)
     if (!waiter) break
-    if (await complete(store, waiter, payload, nowMs)) {
-      return { delivered: true, runId: waiter.runId, seq: waiter.seq }
-    }
+    const outcome = await complete(store, waiter, { payload, nowMs, urgent })
+    if (outcome) return outcome
   }
   if (buffer) await store.bufferSignal(token, payload)
   return { delivered: false, buffered: buffer }
@@ -76,18 +76,19 @@ export async function settleTargets(
   return targets
 }
 
-/** Completes the position of a waiter already taken; false when its run or its wait is over. */
+/** Completes the position of a waiter already taken; undefined when its run or its wait is over. */
 async function complete(
   store: CompleteRoles,
   waiter: SignalWaiter,
-  payload: unknown,
-  nowMs: number
-): Promise<boolean> {
+  { payload, nowMs, urgent }: Pick<SignalDelivery, 'payload' | 'nowMs' | 'urgent'>
+): Promise<SignalOutcome | undefined> {
+  const { runId, seq } = waiter
+  let run: WorkflowRun | null
   try {
-    const run = await store.getRun(waiter.runId)
-    if (!run || isTerminalStatus(run.status)) return false
+    run = await store.getRun(runId)
+    if (!run || isTerminalStatus(run.status)) return undefined
     const stored = await store.getCheckpoint(waiter.runId, waiter.seq)
-    if (stored && isSettledStatus(stored.status)) return false
+    if (stored && isSettledStatus(stored.status)) return undefined
     await store.saveCheckpoint(deliveredRow(waiter, payload, nowMs))
   } catch (error) {
     await bestEffort(
@@ -96,6 +97,8 @@ async function complete(
     )
     throw error
   }
-  await store.updateRunIf(waiter.runId, [...LIVE_RUN_STATUSES], { wakeRequestedAt: nowMs })
-  return true
+  const wave = heldByWave(run.waitSeqs, waiter, urgent)
+  if (wave) return { delivered: true, runId, seq, wave }
+  await store.updateRunIf(runId, [...LIVE_RUN_STATUSES], { wakeRequestedAt: nowMs })
+  return { delivered: true, runId, seq }
 }

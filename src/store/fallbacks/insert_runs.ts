@@ -62,7 +62,7 @@ export async function withdraw(
 }
 
 /** Inserts a run unless its id exists; answers whether it did. */
-async function insertRun(store: CompleteRoles, run: WorkflowRun): Promise<boolean> {
+export async function insertRun(store: CompleteRoles, run: WorkflowRun): Promise<boolean> {
   if (await store.getRun(run.id)) return false
   try {
     await store.createRun(run)

@@ -19,6 +19,11 @@ export function replayReads(store: CompleteRoles): ReplayReads {
       return rows.filter((row) => row.seq >= fromSeq || wanted.has(row.seq)).map(forReplay)
     },
 
+    async getRuns(runIds) {
+      const runs = await Promise.all([...new Set(runIds)].map((runId) => store.getRun(runId)))
+      return runs.filter((run) => run !== null)
+    },
+
     async getCheckpoints(keys) {
       const distinct = new Map(keys.map((key) => [`${key.seq}:${key.runId}`, key]))
       const rows: StepCheckpoint[] = []

@@ -8,7 +8,7 @@ import { signalName } from '../../foundation/ids.ts'
 import { assigned, IS_LIVE, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
 import { StoreUnavailableError } from '../../errors.ts'
 import { mustBeFresh } from './dialect.ts'
-import { jsonText } from './rows.ts'
+import { jsonText, waitOf } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Session } from './session.ts'
 
@@ -17,7 +17,7 @@ const NOBODY: SignalOutcome = { delivered: false, buffered: false }
 /** `$1` is the token. */
 const LOCKED = `seen AS (SELECT token, run_id, seq FROM ${T.signalWaiters} WHERE token = $1),
   run AS (
-    SELECT r.id, r.${IS_LIVE} AS live FROM ${T.runs} r JOIN seen ON seen.run_id = r.id
+    SELECT r.id, r.${IS_LIVE} AS live, r.wait_from, r.wait_to FROM ${T.runs} r JOIN seen ON seen.run_id = r.id
     FOR NO KEY UPDATE OF r)`
 
 /** Deletes the waiter that was seen, once its run is locked. */
@@ -27,21 +27,29 @@ const removed = (condition: string) => `gone AS (
   RETURNING w.run_id, w.seq, w.parallel_group, w.created_at, coalesce(run.live, false) AS live)`
 
 /** The row of `deliveredRow`. `$2` is the time, `$3` the row's name. */
-const completed = (payload: string, from: string) => `put AS (
+const completed = (payload: string, from: string, urgent: string) => `put AS (
     INSERT INTO ${T.checkpoints} AS c (run_id, seq, name, kind, step_id, status, output, attempts,
       parallel_group, enqueued_at, started_at, finished_at)
     SELECT gone.run_id, gone.seq, $3, 'signal', gone.run_id || ':' || gone.seq, 'completed', ${payload},
       1, gone.parallel_group, coalesce(gone.created_at, $2::bigint), $2::bigint, $2::bigint
     FROM ${from} WHERE gone.live
     ON CONFLICT (run_id, seq) DO UPDATE SET ${assigned(REPLACED_COLUMNS, 'excluded')}
-    WHERE NOT c.${IS_SETTLED} RETURNING c.run_id, c.seq),
+    WHERE NOT c.${IS_SETTLED} RETURNING c.run_id, c.seq, c.parallel_group),
+  held AS (
+    SELECT run.wait_from, run.wait_to FROM put JOIN run ON run.id = put.run_id
+    WHERE put.seq BETWEEN run.wait_from AND run.wait_to
+      AND NOT (${urgent} AND coalesce(put.parallel_group, '') LIKE '%:ff')),
   woken AS (
-    UPDATE ${T.runs} r SET wake_requested_at = $2::bigint FROM put WHERE r.id = put.run_id)`
+    UPDATE ${T.runs} r SET wake_requested_at = $2::bigint FROM put
+    WHERE r.id = put.run_id AND NOT EXISTS (SELECT 1 FROM held))`
 
 const ANSWERS = `EXISTS (SELECT 1 FROM seen) AS seen, EXISTS (SELECT 1 FROM gone) AS gone,
-  (SELECT run_id FROM put) AS run_id, (SELECT seq FROM put) AS seq`
+  (SELECT run_id FROM put) AS run_id, (SELECT seq FROM put) AS seq,
+  (SELECT wait_from FROM held) AS wait_from, (SELECT wait_to FROM held) AS wait_to`
 
-const deliver = (buffer: boolean) => `WITH ${LOCKED}, ${removed('')}, ${completed('$4', 'gone')}
+const deliver = (
+  buffer: boolean
+) => `WITH ${LOCKED}, ${removed('')}, ${completed('$4', 'gone', '$5::int = 1')}
   ${
     buffer
       ? `, kept AS (
@@ -60,13 +68,14 @@ const LOOKS = 20
 
 export async function deliverOnPostgres(
   session: Session,
-  { token, payload, nowMs, buffer }: SignalDelivery
+  { token, payload, nowMs, buffer, urgent }: SignalDelivery
 ): Promise<SignalOutcome> {
   const values = [
     token.toWellFormed(),
     nowMs,
     signalName(token).toWellFormed(),
     jsonText(payload, 'payload'),
+    urgent ? 1 : 0,
   ]
   for (let look = 0; look < LOOKS; look++) {
     const [row] = await session.run(buffer ? DELIVER_OR_BUFFER : DELIVER, values)
@@ -84,7 +93,7 @@ const PAIR = `WITH ${LOCKED},
     SELECT b.id, b.payload FROM ${T.bufferedSignals} b, seen LEFT JOIN run ON run.id = seen.run_id
     WHERE b.token = seen.token ORDER BY b.id LIMIT 1 FOR UPDATE OF b),
   ${removed('AND EXISTS (SELECT 1 FROM lying)')},
-  ${completed('lying.payload', 'gone, lying')},
+  ${completed('lying.payload', 'gone, lying', 'false')},
   spent AS (
     DELETE FROM ${T.bufferedSignals} b USING lying, put WHERE b.id = lying.id RETURNING b.id)
   SELECT ${ANSWERS}, ${mustBeFresh(
@@ -101,8 +110,8 @@ export async function pairOnPostgres(
   return row.run_id === null ? NOBODY : delivered(row)
 }
 
-const delivered = (row: Row): SignalOutcome => ({
-  delivered: true,
-  runId: String(row.run_id),
-  seq: Number(row.seq),
-})
+function delivered(row: Row): SignalOutcome {
+  const outcome = { delivered: true as const, runId: String(row.run_id), seq: Number(row.seq) }
+  const wave = waitOf(row)
+  return wave ? { ...outcome, wave } : outcome
+}

@@ -2,10 +2,16 @@
  * Deliveries on SQLite, under its write lock. When nobody waits, which one statement decides, one statement
  * is all.
  */
+import type { SeqRange } from '../../foundation/control_flow.ts'
 import type { SignalWaiter } from '../../types/checkpoint.ts'
-import { deliveredRow, type SignalDelivery, type SignalOutcome } from '../ports/turn_commits.ts'
+import {
+  deliveredRow,
+  heldByWave,
+  type SignalDelivery,
+  type SignalOutcome,
+} from '../ports/turn_commits.ts'
 import { IS_SETTLED, saveCheckpoint } from './checkpoints.ts'
-import { jsonText, listed, readWaiter, WAITER_COLUMNS } from './rows.ts'
+import { jsonText, listed, readWaiter, waitOf, WAITER_COLUMNS } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Session, Sql } from './session.ts'
 import {
@@ -20,7 +26,7 @@ const NOBODY: SignalOutcome = { delivered: false, buffered: false }
 
 export async function deliverOnSqlite(
   session: Session,
-  { token, payload, nowMs, buffer }: SignalDelivery
+  { token, payload, nowMs, buffer, urgent }: SignalDelivery
 ): Promise<SignalOutcome> {
   const nobody = buffer
     ? await bufferUnlessAwaited(session, token, payload)
@@ -29,7 +35,7 @@ export async function deliverOnSqlite(
   return session.atomically(async (sql) => {
     const found = await findWaiter(sql, token)
     if (found) await removeSignalWaiter(sql, found.waiter)
-    if (found?.open) return complete(sql, found.waiter, payload, nowMs)
+    if (found?.open) return complete(sql, found, { payload, nowMs, urgent })
     if (buffer) await bufferSignal(sql, token, payload)
     return { delivered: false, buffered: buffer }
   })
@@ -48,7 +54,7 @@ export async function pairOnSqlite(
     await removeSignalWaiter(sql, found.waiter)
     if (!found.open) return NOBODY
     const taken = await takeBufferedSignal(sql, token)
-    return complete(sql, found.waiter, taken!.payload, nowMs)
+    return complete(sql, found, { payload: taken!.payload, nowMs })
   })
 }
 
@@ -64,6 +70,8 @@ async function bufferUnlessAwaited(sql: Sql, token: string, payload: unknown): P
 
 interface Found {
   waiter: SignalWaiter
+  /** The range its run awaits. */
+  waitSeqs?: SeqRange
   /** Its run lives and its position has no outcome. */
   open: boolean
   payloadLies: boolean
@@ -72,7 +80,7 @@ interface Found {
 async function findWaiter(sql: Sql, token: string): Promise<Found | undefined> {
   const [row] = await sql.run(
     `SELECT ${listed(WAITER_COLUMNS, 'w')}, (${oldestOf(sql, 'w.token')}) AS payload_id,
-       r.status IN ('pending', 'running', 'suspended', 'blocked') AS live,
+       r.status IN ('pending', 'running', 'suspended', 'blocked') AS live, r.wait_from, r.wait_to,
        EXISTS (SELECT 1 FROM ${T.checkpoints} c
          WHERE c.run_id = w.run_id AND c.seq = w.seq AND c.${IS_SETTLED}) AS settled
      FROM ${T.signalWaiters} w LEFT JOIN ${T.runs} r ON r.id = w.run_id WHERE w.token = ?`,
@@ -81,6 +89,7 @@ async function findWaiter(sql: Sql, token: string): Promise<Found | undefined> {
   return (
     row && {
       waiter: readWaiter(row),
+      waitSeqs: waitOf(row),
       open: row.live === 1 && row.settled === 0,
       payloadLies: row.payload_id !== null,
     }
@@ -89,14 +98,16 @@ async function findWaiter(sql: Sql, token: string): Promise<Found | undefined> {
 
 async function complete(
   sql: Sql,
-  waiter: SignalWaiter,
-  payload: unknown,
-  nowMs: number
+  { waiter, waitSeqs }: Found,
+  { payload, nowMs, urgent }: Pick<SignalDelivery, 'payload' | 'nowMs' | 'urgent'>
 ): Promise<SignalOutcome> {
   await saveCheckpoint(sql, deliveredRow(waiter, payload, nowMs))
+  const { runId, seq } = waiter
+  const wave = heldByWave(waitSeqs, waiter, urgent)
+  if (wave) return { delivered: true, runId, seq, wave }
   await sql.run(`UPDATE ${T.runs} SET wake_requested_at = ? WHERE id = ?`, [
     nowMs,
-    waiter.runId.toWellFormed(),
+    runId.toWellFormed(),
   ])
-  return { delivered: true, runId: waiter.runId, seq: waiter.seq }
+  return { delivered: true, runId, seq }
 }

@@ -88,3 +88,19 @@ export async function listOrphanedRuns(
   )
   return rows.map(readRun)
 }
+
+export async function listUnfinishedCancels(
+  session: Session,
+  namespace?: string,
+  limit?: number
+): Promise<WorkflowRun[]> {
+  if (limit !== undefined && limit <= 0) return []
+  const scope = inNamespace(namespace)
+  const page = limit === undefined ? '' : ' LIMIT ?'
+  const rows = await session.run(
+    `${SELECT} cancel_requested_at IS NOT NULL AND status = 'cancelled'${scope.text}
+     ORDER BY cancel_requested_at, id${page}`,
+    [...scope.bindings, ...(limit === undefined ? [] : [limit])]
+  )
+  return rows.map(readRun)
+}

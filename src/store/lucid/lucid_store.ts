@@ -104,6 +104,10 @@ export class LucidStateStore implements RequiredRoles, Omit<OptionalRoles, NotYe
     return runs.getRun(this.#session, runId)
   }
 
+  getRuns(runIds: string[]): Promise<WorkflowRun[]> {
+    return runs.getRuns(this.#session, runIds)
+  }
+
   async deleteRun(runId: string): Promise<void> {
     await runs.deleteRuns(this.#session, [runId])
   }
@@ -154,6 +158,10 @@ export class LucidStateStore implements RequiredRoles, Omit<OptionalRoles, NotYe
 
   listDueTimers(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]> {
     return due.listDueTimers(this.#session, nowMs, namespace, limit)
+  }
+
+  listUnfinishedCancels(namespace?: string, limit?: number): Promise<WorkflowRun[]> {
+    return due.listUnfinishedCancels(this.#session, namespace, limit)
   }
 
   listOrphanedRuns(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]> {

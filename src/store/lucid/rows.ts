@@ -3,6 +3,7 @@
  * `undefined` is NULL, `null` is JSON text; dates are epoch ms; a number a driver hands back as text is
  * a number again. A new field of a record does not compile until it is listed here.
  */
+import type { SeqRange } from '../../foundation/control_flow.ts'
 import { encodeJson } from '../../foundation/json.ts'
 import type { BufferedEvent, SignalWaiter, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { WorkflowRun } from '../../types/run.ts'
@@ -37,6 +38,7 @@ const RUN_FIELDS = {
   lockedUntil: ['locked_until', 'ms'],
   cancelRequestedAt: ['cancel_requested_at', 'ms'],
   cancelRequestedBy: ['cancel_requested_by', 'text'],
+  cancelCompensates: ['cancel_compensates', 'flag'],
   deadlineAt: ['deadline_at', 'ms'],
   turns: ['turns', 'count'],
   claimedAt: ['claimed_at', 'date'],
@@ -121,6 +123,12 @@ export const WAITER_TYPES: Fields = typesOf(WAITER_FIELDS)
 export const listed = (columns: readonly string[], alias?: string): string =>
   columns.map((column) => (alias ? `${alias}.${column}` : column)).join(', ')
 
+/** The range a run awaits. */
+export function waitOf({ wait_from: from, wait_to: to }: Row): SeqRange | undefined {
+  const none = from === null || from === undefined || to === null || to === undefined
+  return none ? undefined : { from: Number(from), to: Number(to) }
+}
+
 /** Every column of a run; what it does not have is NULL. */
 export function runColumns(run: WorkflowRun): Columns {
   return {
@@ -153,9 +161,8 @@ export function readRun(row: Row): WorkflowRun {
     String(row.id)
   ) as unknown as WorkflowRun
   run.namespace = storedNamespace(run.namespace)
-  if (row.wait_from !== null && row.wait_to !== null) {
-    run.waitSeqs = { from: Number(row.wait_from), to: Number(row.wait_to) }
-  }
+  const waitSeqs = waitOf(row)
+  if (waitSeqs) run.waitSeqs = waitSeqs
   return run
 }
 

@@ -194,6 +194,19 @@ export async function getRun(session: Session, runId: string): Promise<WorkflowR
 
 const CHUNK = 500
 
+export async function getRuns(session: Session, runIds: string[]): Promise<WorkflowRun[]> {
+  const ids = [...new Set(runIds.map((id) => id.toWellFormed()))].sort()
+  const found: WorkflowRun[] = []
+  for (let from = 0; from < ids.length; from += CHUNK) {
+    const rows = await session.run(
+      `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs} WHERE ${session.dialect.isIn('id', 'text')}`,
+      [session.dialect.list(ids.slice(from, from + CHUNK))]
+    )
+    found.push(...rows.map(readRun))
+  }
+  return found
+}
+
 /** Removes runs with what belongs to them, children rows first; answers how many runs went. */
 export async function deleteRuns(session: Session, runIds: string[]): Promise<number> {
   const ids = [...new Set(runIds.map((id) => id.toWellFormed()))].sort()

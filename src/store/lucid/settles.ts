@@ -28,6 +28,7 @@ import {
   jsonText,
   listed,
   readCheckpoint,
+  waitOf,
 } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Session, Sql } from './session.ts'
@@ -178,13 +179,14 @@ export async function settleTargets(
   return targets
 }
 
-const readTarget = (row: Row): SettleTarget => ({
-  checkpoint: readCheckpoint(row),
-  runStatus: row.run_status as RunStatus,
-  workflow: String(row.workflow),
-  workflowVersion: String(row.workflow_version),
-  namespace: String(row.namespace),
-  ...(row.wait_from === null || row.wait_to === null
-    ? {}
-    : { waitSeqs: { from: Number(row.wait_from), to: Number(row.wait_to) } }),
-})
+function readTarget(row: Row): SettleTarget {
+  const target: SettleTarget = {
+    checkpoint: readCheckpoint(row),
+    runStatus: row.run_status as RunStatus,
+    workflow: String(row.workflow),
+    workflowVersion: String(row.workflow_version),
+    namespace: String(row.namespace),
+  }
+  const waitSeqs = waitOf(row)
+  return waitSeqs ? { ...target, waitSeqs } : target
+}

@@ -6,6 +6,7 @@
  * when the run row changed in between, and is sent again.
  */
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import type { WorkflowRun } from '../../types/run.ts'
 import type { SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
 import { assigned, IS_LIVE, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
 import { type Binding, type Fields, mustBeFresh, postgres } from './dialect.ts'
@@ -36,7 +37,7 @@ import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Session, Sql } from './session.ts'
 import { readPayload, REPLACE_WAITER } from './signals.ts'
 import { commitSteps, type CommitStep, distinctWaits } from './turn_commit_steps.ts'
-import { completedBy, rowsAt, settlePatch, verdict } from './turn_verdict.ts'
+import { childStates, completedBy, rowsAt, settlePatch, verdict } from './turn_verdict.ts'
 
 export async function commitOnPostgres(session: Session, commit: TurnCommit): Promise<TurnVerdict> {
   const steps = commitSteps(commit)
@@ -78,7 +79,7 @@ class CommitStatement {
   }
 
   text(): string {
-    const { runs, stamps, expiries, settle } = this.#step
+    const { runs, children, stamps, expiries, settle } = this.#step
     const run = this.#lock()
     const answers = ['run.held', 'run.status', 'run.wake_requested_at', 'run.cancel_requested_at']
     answers.push('run.awaited')
@@ -89,7 +90,11 @@ class CommitStatement {
       answers.push(`(SELECT string_agg(seq::text, ',') FROM written) AS written`)
     }
     if (this.#waits.length > 0) answers.push(...waitAnswers(run))
-    if (runs?.length) this.#bear()
+    if (runs?.length) this.#insertRuns('born', runs, 'DO NOTHING RETURNING id')
+    if (children?.length) {
+      this.#insertRuns('begotten', children, MARK_AWAITED)
+      answers.push(CHILD_STATES)
+    }
     if (stamps?.length) this.#stamp(run)
     if (settle) this.#settle()
     return `WITH ${this.#ctes.join(',\n')} SELECT ${answers.join(', ')} FROM run`
@@ -115,8 +120,9 @@ class CommitStatement {
     }
     if (lost.size > 0) stored.push(...(await rowsAt(sql, runId, lost)))
     const woken = this.#waits.some((wait) => wait.look && taken.has(wait.row.seq))
+    const children = this.#step.children && childStates(row.begotten)
     const after = { ...row, ...this.#settled, ...(woken ? { wake_requested_at: 0 } : {}) }
-    return verdict(after, true, stored)
+    return { ...verdict(after, true, stored), ...(children ? { children } : {}) }
   }
 
   #add(value: Binding): string {
@@ -250,24 +256,24 @@ class CommitStatement {
     return ` OR (c.status = 'failed' AND c.attempts = (${map}::json ->> c.seq::text)::int)`
   }
 
-  #bear(): void {
-    const { runs = [] } = this.#step
+  #insertRuns(name: string, runs: WorkflowRun[], onConflict: string): void {
     const columns = listed(RUN_COLUMNS)
     const source = this.#source(
       'n',
       RUN_TYPES,
       runs.map((run) => compact(runColumns(run)))
     )
-    this.#ctes.push(`born AS (
-      INSERT INTO ${T.runs} (${columns})
+    this.#ctes.push(`${name} AS (
+      INSERT INTO ${T.runs} AS own (${columns})
       SELECT ${listed(RUN_COLUMNS, 'n')} FROM run, ${source} WHERE run.held ORDER BY n.id
-      ON CONFLICT (id) DO NOTHING RETURNING id)`)
+      ON CONFLICT (id) ${onConflict})`)
     const attributes = runs.flatMap(attributeRows)
     if (attributes.length === 0) return
-    this.#ctes.push(`born_indexed AS (
+    this.#ctes.push(`${name}_indexed AS (
       INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
       SELECT a.run_id, a."key", a.str_value, a.num_value
-      FROM born JOIN ${this.#source('a', ATTRIBUTE_TYPES, attributes)} ON a.run_id = born.id)`)
+      FROM ${name} JOIN ${this.#source('a', ATTRIBUTE_TYPES, attributes)} ON a.run_id = ${name}.id
+      ON CONFLICT DO NOTHING)`)
   }
 
   #stamp(run: string): void {
@@ -280,6 +286,19 @@ class CommitStatement {
       UPDATE ${T.checkpoints} c SET delivery_order = s.place FROM run, ${source}
       WHERE run.held AND c.run_id = ${run} AND c.seq = ANY(${list}::int[]) AND c.seq = s.seq
         AND c.delivery_order IS NULL)`)
+  }
+
+  #rekey({ from, to }: { from: string; to: string }): void {
+    const old = this.#add(from.toWellFormed())
+    const fresh = this.#add(to.toWellFormed())
+    this.#ctes.push(
+      `moved AS (
+        DELETE FROM ${T.signalWaiters} w USING run WHERE run.held AND w.token = ${old}
+        RETURNING w.run_id, w.seq, w.parallel_group, w.created_at)`,
+      `rekeyed AS (
+        INSERT INTO ${T.signalWaiters} (${listed(WAITER_COLUMNS)})
+        SELECT ${fresh}, run_id, seq, parallel_group, created_at FROM moved ${REPLACE_WAITER})`
+    )
   }
 
   #settle(): void {
@@ -298,6 +317,7 @@ class CommitStatement {
           ELSE r.wake_requested_at END`
       )
     }
+    if (step.settle!.rekey) this.#rekey(step.settle!.rekey)
     this.#ctes.push(`ended AS (
       UPDATE ${T.runs} r SET ${sets.join(', ')} FROM run WHERE r.id = run.id AND run.held
       RETURNING r.id)`)
@@ -308,6 +328,13 @@ class CommitStatement {
     this.#ctes.push(reindexing('ended', attributes, attributes))
   }
 }
+
+/** Under the child's own row lock, so that its settling write and this mark see each other. */
+const MARK_AWAITED = `DO UPDATE SET awaited = 1
+  RETURNING own.id, own.status, own.output, own.error, own.xmax::text <> '0' AS existed`
+
+const CHILD_STATES = `(SELECT json_agg(json_build_array(id, status, output, error))::text
+  FROM begotten WHERE existed) AS begotten`
 
 type TakenRow = [seq: number, id: string, payload: string | null]
 

@@ -4,7 +4,9 @@
  * true. Inside it entries simply follow one another.
  */
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import type { WorkflowRun } from '../../types/run.ts'
 import {
+  type ChildState,
   type OrderStamp,
   refusedByIntent,
   type RowWrite,
@@ -39,8 +41,15 @@ import {
 } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Session, Sql } from './session.ts'
-import { oldestOf, removeSignalWaiter, REPLACE_WAITER, takeBufferedSignal } from './signals.ts'
-import { completedBy, rowsAt, settlePatch, verdict } from './turn_verdict.ts'
+import {
+  oldestOf,
+  putSignalWaiter,
+  removeSignalWaiter,
+  REPLACE_WAITER,
+  takeBufferedSignal,
+  takeSignalWaiter,
+} from './signals.ts'
+import { childStates, completedBy, rowsAt, settlePatch, verdict } from './turn_verdict.ts'
 
 export async function commitOnSqlite(session: Session, commit: TurnCommit): Promise<TurnVerdict> {
   const done = await commitAtOnce(session, commit)
@@ -64,8 +73,9 @@ const MARKS = ['status', 'wake_requested_at', 'cancel_requested_at', 'awaited']
 
 /** The run after a commit that one statement can make; undefined when it cannot, or nothing was written. */
 async function commitAtOnce(sql: Sql, commit: TurnCommit): Promise<Row | undefined> {
-  const { rows = [], stamps, waits, expiries, runs, settle: end } = commit
-  if ([stamps, waits, expiries, runs].some((part) => part?.length)) return undefined
+  const { rows = [], stamps, waits, expiries, runs, children, settle: end } = commit
+  const others = [stamps, waits, expiries, runs, children]
+  if (end?.rekey || others.some((part) => part?.length)) return undefined
   if (!end) return rows.length === 1 ? writeOne(sql, commit, rows[0]) : undefined
   const indexes = 'searchAttributes' in end.patch
   return rows.length > 0 || end.looks?.length || indexes ? undefined : settleOnly(sql, commit)
@@ -109,10 +119,26 @@ async function commitAll(sql: Sql, commit: TurnCommit): Promise<TurnVerdict> {
   await writeRows(sql, commit, commit.rows ?? [], stored)
   await applyWaits(sql, commit, commit.waits ?? [], stored)
   await expire(sql, commit, commit.expiries ?? [], stored)
-  await insertRuns(sql, commit)
+  await insertRuns(sql, commit.runs ?? [])
+  const children = commit.children && (await beget(sql, commit.children))
   await stamp(sql, commit.runId, commit.stamps ?? [])
   const after = commit.settle ? await settle(sql, commit, stored) : {}
-  return verdict({ ...run, ...after }, true, stored)
+  return { ...verdict({ ...run, ...after }, true, stored), ...(children ? { children } : {}) }
+}
+
+/** Inserts children, or marks those that exist; answers the state of the latter. */
+async function beget(sql: Sql, children: WorkflowRun[]): Promise<ChildState[]> {
+  const born = await insertRuns(sql, children)
+  const standing = children.map(({ id }) => id.toWellFormed()).filter((id) => !born.has(id))
+  if (standing.length === 0) return []
+  const rows = await sql.run(
+    `UPDATE ${T.runs} SET awaited = 1 WHERE ${sqlite.isIn('id', 'text')}
+     RETURNING id, status, output, error`,
+    [sqlite.list(standing)]
+  )
+  return childStates(
+    JSON.stringify(rows.map(({ id, status, output, error }) => [id, status, output, error]))
+  )
 }
 
 async function readHolder(sql: Sql, runId: string): Promise<Row | undefined> {
@@ -272,8 +298,9 @@ async function expire(
   for (const { waiter } of expiries) await removeSignalWaiter(sql, waiter)
 }
 
-async function insertRuns(sql: Sql, { runs = [] }: TurnCommit): Promise<void> {
-  if (runs.length === 0) return
+/** Inserts runs unless their ids exist; answers those it inserted. */
+async function insertRuns(sql: Sql, runs: WorkflowRun[]): Promise<Set<unknown>> {
+  if (runs.length === 0) return new Set()
   const born = await sql.run(
     `INSERT INTO ${T.runs} (${listed(RUN_COLUMNS)})
      SELECT ${listed(RUN_COLUMNS)} FROM ${sqlite.jsonRows('n', RUN_TYPES)} WHERE true
@@ -282,12 +309,13 @@ async function insertRuns(sql: Sql, { runs = [] }: TurnCommit): Promise<void> {
   )
   const ids = new Set(born.map((row) => row.id))
   const attributes = runs.flatMap(attributeRows).filter((row) => ids.has(row.run_id))
-  if (attributes.length === 0) return
+  if (attributes.length === 0) return ids
   await sql.run(
     `INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
      SELECT ${ATTRIBUTE_COLUMNS} FROM ${sqlite.jsonRows('a', ATTRIBUTE_TYPES)}`,
     [JSON.stringify(attributes)]
   )
+  return ids
 }
 
 async function stamp(sql: Sql, runId: string, stamps: OrderStamp[]): Promise<void> {
@@ -304,6 +332,9 @@ async function stamp(sql: Sql, runId: string, stamps: OrderStamp[]): Promise<voi
 }
 
 async function settle(sql: Sql, commit: TurnCommit, stored: StepCheckpoint[]): Promise<Row> {
+  const { rekey } = commit.settle!
+  const waiter = rekey && (await takeSignalWaiter(sql, rekey.from))
+  if (waiter) await putSignalWaiter(sql, { ...waiter, token: rekey.to })
   const hit = await applyWaits(sql, commit, commit.settle!.looks ?? [], stored, true)
   const patch = settlePatch(commit)
   const columns = { ...patchColumns(patch), locked_by: null, locked_until: null }

@@ -11,7 +11,7 @@ export interface CommitStep extends TurnCommit {
 }
 
 export function commitSteps(commit: TurnCommit): CommitStep[] {
-  const { rows, stamps, waits, expiries, runs, settle, ...base } = commit
+  const { rows, stamps, waits, expiries, runs, children, settle, ...base } = commit
   const yieldsToCancel = refusedByIntent(settle, { cancelRequestedAt: 0 })
   const step = (part: Partial<TurnCommit>): CommitStep => ({ ...base, ...part, yieldsToCancel })
   const whole = step({
@@ -21,13 +21,14 @@ export function commitSteps(commit: TurnCommit): CommitStep[] {
     settle,
     stamps: firstOf(stamps, (stamp) => stamp.seq),
     runs: firstOf(runs, (run) => run.id),
+    children: firstOf(children, (child) => child.id),
   })
   if (meetsNowhere(whole)) return [whole]
   const steps = [
     ...(rows ?? []).map((row) => step({ rows: [row] })),
     ...(waits ?? []).map((wait) => step({ waits: [wait] })),
     ...(expiries ?? []).map((expiry) => step({ expiries: [expiry] })),
-    step({ runs: whole.runs, stamps: whole.stamps }),
+    step({ runs: whole.runs, children: whole.children, stamps: whole.stamps }),
   ]
   return settle ? [...steps, step({ settle })] : steps
 }

@@ -3,9 +3,9 @@
  */
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { RunStatus, WorkflowRun } from '../../types/run.ts'
-import type { SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
+import type { ChildState, SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
 import { getCheckpoints } from './checkpoints.ts'
-import { numberOf } from './rows.ts'
+import { numberOf, readRun } from './rows.ts'
 import type { Row, Sql } from './session.ts'
 
 /** Statuses and marks of the run as a commit found them, or left them. */
@@ -22,6 +22,15 @@ export function verdict(
     awaited: numberOf(run?.awaited) === 1,
     stored,
   }
+}
+
+/** `[id, status, output, error]` of each child that existed, as JSON text. */
+export function childStates(text: unknown): ChildState[] {
+  const rows = JSON.parse(String(text ?? '[]')) as [string, string, string | null, string | null][]
+  return rows.map(([id, status, output, error]) => {
+    const { output: value, error: failure } = readRun({ id, status, output, error } as Row)
+    return { id, status: status as RunStatus, output: value, error: failure }
+  })
 }
 
 /** The patch of a settle; the lease, the status and the wake request are not its business. */

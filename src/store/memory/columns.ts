@@ -35,6 +35,7 @@ export const RUN_COLUMNS = {
   lockedUntil: 'plain',
   cancelRequestedAt: 'plain',
   cancelRequestedBy: 'plain',
+  cancelCompensates: 'plain',
   deadlineAt: 'plain',
   turns: 'plain',
   claimedAt: 'date',

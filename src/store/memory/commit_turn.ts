@@ -4,8 +4,9 @@
  * settle. A settled row is never replaced; whoever loses to one is told what stands.
  */
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
-import { isTerminalStatus } from '../../types/run.ts'
+import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
 import {
+  type ChildState,
   refusedByIntent,
   type SignalWait,
   type TurnCommit,
@@ -14,6 +15,7 @@ import {
 } from '../ports/turn_commits.ts'
 import { decodeCheckpoint } from './checkpoint_table.ts'
 import { assertStorable } from './columns.ts'
+import { decodeRun } from './run_table.ts'
 import type { Tables } from './tables.ts'
 
 export function commitTurn(tables: Tables, commit: TurnCommit): TurnVerdict {
@@ -32,11 +34,27 @@ export function commitTurn(tables: Tables, commit: TurnCommit): TurnVerdict {
   for (const run of commit.runs ?? []) {
     if (!tables.runs.has(run.id)) tables.runs.insert(run)
   }
+  const children = commit.children && applyChildren(tables, commit.children)
   for (const { seq, order } of commit.stamps ?? []) {
     tables.checkpoints.stamp(commit.runId, seq, order)
   }
   if (commit.settle) settle(tables, commit, commit.settle, stored)
-  return verdictOf(tables, commit.runId, true, stored)
+  const verdict = verdictOf(tables, commit.runId, true, stored)
+  return children ? { ...verdict, children } : verdict
+}
+
+/** Inserts children, or marks those that exist; answers the state of the latter. */
+function applyChildren(tables: Tables, children: WorkflowRun[]): ChildState[] {
+  const states: ChildState[] = []
+  for (const child of children) {
+    const standing = tables.runs.get(child.id)
+    if (standing) {
+      tables.runs.patch(child.id, { awaited: true })
+      const { id, status, output, error } = decodeRun(standing)
+      states.push({ id, status, output, error })
+    } else tables.runs.insert(child)
+  }
+  return states
 }
 
 function mayApply(tables: Tables, { runId, owner, turn, settle: end }: TurnCommit): boolean {
@@ -75,9 +93,13 @@ function settleByBuffer(
 function settle(
   tables: Tables,
   commit: TurnCommit,
-  { status, patch, looks }: TurnSettle,
+  { status, patch, looks, rekey }: TurnSettle,
   stored: StepCheckpoint[]
 ): void {
+  if (rekey) {
+    const waiter = tables.signals.take(rekey.from)
+    if (waiter) tables.signals.put({ ...waiter, token: rekey.to })
+  }
   let hit = false
   for (const look of looks ?? []) {
     // A replaced waiter means that the payload is somebody else's; a taken one, that it was delivered.

@@ -6,6 +6,7 @@ import { isSettledStatus, type SignalWaiter } from '../../types/checkpoint.ts'
 import { isTerminalStatus } from '../../types/run.ts'
 import {
   deliveredRow,
+  heldByWave,
   type SettleTarget,
   type SignalDelivery,
   type SignalOutcome,
@@ -20,8 +21,7 @@ export function deliverSignal(tables: Tables, delivery: SignalDelivery): SignalO
   assertStorable(delivery.payload, 'payload')
   const waiter = tables.signals.take(delivery.token)
   if (waiter && isOpen(tables, waiter)) {
-    complete(tables, waiter, delivery.payload, delivery.nowMs)
-    return { delivered: true, runId: waiter.runId, seq: waiter.seq }
+    return complete(tables, waiter, delivery)
   }
   if (delivery.buffer) tables.signals.buffer(delivery.token, delivery.payload)
   return { delivered: false, buffered: delivery.buffer }
@@ -32,8 +32,8 @@ export function pairSignal(tables: Tables, token: string, nowMs: number): Signal
   if (!waiter || !tables.signals.hasBuffered(token)) return { delivered: false, buffered: false }
   tables.signals.remove(waiter)
   if (!isOpen(tables, waiter)) return { delivered: false, buffered: false }
-  complete(tables, waiter, tables.signals.takeBuffered(token)!.payload, nowMs)
-  return { delivered: true, runId: waiter.runId, seq: waiter.seq }
+  const { payload } = tables.signals.takeBuffered(token)!
+  return complete(tables, waiter, { payload, nowMs })
 }
 
 /** The rows a batch of results settles, with what is needed of their runs. */
@@ -64,7 +64,15 @@ function isOpen(tables: Tables, waiter: SignalWaiter): boolean {
   return !row || !isSettledStatus(row.status)
 }
 
-function complete(tables: Tables, waiter: SignalWaiter, payload: unknown, nowMs: number): void {
+function complete(
+  tables: Tables,
+  waiter: SignalWaiter,
+  { payload, nowMs, urgent }: Pick<SignalDelivery, 'payload' | 'nowMs' | 'urgent'>
+): SignalOutcome {
   tables.checkpoints.write(deliveredRow(waiter, payload, nowMs))
-  tables.runs.patch(waiter.runId, { wakeRequestedAt: nowMs })
+  const { runId, seq } = waiter
+  const wave = heldByWave(tables.runs.read(runId)?.waitSeqs, waiter, urgent)
+  if (wave) return { delivered: true, runId, seq, wave }
+  tables.runs.patch(runId, { wakeRequestedAt: nowMs })
+  return { delivered: true, runId, seq }
 }

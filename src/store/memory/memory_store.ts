@@ -114,6 +114,15 @@ export class InMemoryStateStore
     return this.tables.queries.orphaned(nowMs, limit, this.#sees(namespace)).map(decodeRun)
   }
 
+  async listUnfinishedCancels(namespace?: string, limit?: number): Promise<WorkflowRun[]> {
+    return this.tables.queries.unfinishedCancels(limit, this.#sees(namespace)).map(decodeRun)
+  }
+
+  async getRuns(runIds: string[]): Promise<WorkflowRun[]> {
+    const runs = [...new Set(runIds)].map((runId) => this.tables.runs.get(runId))
+    return runs.flatMap((run) => (run && this.#sees()(run) ? decodeRun(run) : []))
+  }
+
   async tryLockRun(
     runId: string,
     owner: string,

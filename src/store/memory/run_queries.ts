@@ -80,6 +80,11 @@ export class RunQueries {
     return this.#take(this.#runs.ofStatus('pending').ascending(), limit, accept)
   }
 
+  /** Cancelled runs that still carry their mark, oldest first. */
+  unfinishedCancels(limit: number | undefined, accept: (run: StoredRun) => boolean): StoredRun[] {
+    return this.#take(this.#runs.unfinishedCancels.ascending(), limit, accept)
+  }
+
   /** Running runs, oldest first. */
   running(accept: (run: StoredRun) => boolean): StoredRun[] {
     return this.#take(this.#runs.ofStatus('running').ascending(), undefined, accept)

@@ -22,6 +22,8 @@ export class RunTable {
   readonly timers = { suspended: new SortedSet(), blocked: new SortedSet() }
   /** Suspended runs by `wakeRequestedAt`. */
   readonly requests = new SortedSet()
+  /** Cancelled runs whose children were not told yet, by when they were cancelled. */
+  readonly unfinishedCancels = new SortedSet()
 
   get(id: string): StoredRun | undefined {
     return this.#rows.get(id)
@@ -126,6 +128,9 @@ export class RunTable {
     if (row.status === 'blocked') places.push([this.timers.blocked, row.wakeAt])
     if (row.status === 'suspended') {
       places.push([this.timers.suspended, row.wakeAt], [this.requests, row.wakeRequestedAt])
+    }
+    if (row.status === 'cancelled') {
+      places.push([this.unfinishedCancels, row.cancelRequestedAt])
     }
     return places
   }

@@ -10,6 +10,8 @@ export interface Housekeeping {
   pruneBufferedEvents(publishedBefore: number, limit?: number): Promise<number>
   /** `running` runs without a live lease, oldest lease first. */
   listOrphanedRuns(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]>
+  /** `cancelled` runs whose children were not told yet (`cancelRequestedAt` is set); oldest first (ours). */
+  listUnfinishedCancels(namespace?: string, limit?: number): Promise<WorkflowRun[]>
   /** Two columns of an existing row; never an insert, never a status. */
   recordStepHeartbeat(runId: string, seq: number, at: Date, progress?: unknown): Promise<void>
 }

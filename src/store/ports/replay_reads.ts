@@ -2,6 +2,7 @@
  * Role: targeted checkpoint reads. Optional; the fallbacks filter full listings.
  */
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import type { WorkflowRun } from '../../types/run.ts'
 import type { CheckpointKey, CheckpointRange } from '../../types/query.ts'
 
 export interface ReplayReads {
@@ -12,6 +13,8 @@ export interface ReplayReads {
    * its input. What a turn needs that kept its history (ours).
    */
   listCheckpointsAt(runId: string, seqs: number[], fromSeq: number): Promise<StepCheckpoint[]>
+  /** Runs by id; missing ones are absent, order unspecified (ours). */
+  getRuns(runIds: string[]): Promise<WorkflowRun[]>
   getCheckpoints(keys: CheckpointKey[]): Promise<StepCheckpoint[]>
   hasCheckpoints(runId: string, range: CheckpointRange): Promise<boolean>
   countCheckpoints(runId: string, range: CheckpointRange): Promise<number>

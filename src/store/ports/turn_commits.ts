@@ -5,7 +5,7 @@
  * Lock order everywhere: run, waiters, checkpoints, buffers. Deadlocks are retried inside the store.
  */
 import type { SeqRange } from '../../foundation/control_flow.ts'
-import { signalName, stepIdOf } from '../../foundation/ids.ts'
+import { isFailFastGroup, signalName, stepIdOf } from '../../foundation/ids.ts'
 import type { SignalWaiter, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { CheckpointKey } from '../../types/query.ts'
 import type { RunStatus, WorkflowRun } from '../../types/run.ts'
@@ -56,6 +56,8 @@ export interface TurnSettle {
   patch: Partial<WorkflowRun>
   /** Apply although the run carries a cancel intent: the status says nothing about the body's end. */
   evenIfCancelRequested?: boolean
+  /** A waiter on the first token now waits on the second: a chain went on, its parent waits for its end. */
+  rekey?: { from: string; to: string }
   /**
    * Second look of open waits: take if a payload is buffered and the exact waiter stands; never register.
    * A hit requests a wake.
@@ -79,6 +81,11 @@ export interface TurnCommit {
   expiries?: WaitExpiry[]
   /** Inserted unless their id exists. */
   runs?: WorkflowRun[]
+  /**
+   * Children this run waits for: inserted, or, where the id exists, marked `awaited`. Either way under the
+   * child's own row lock, so that its settling write and this one see each other.
+   */
+  children?: WorkflowRun[]
   settle?: TurnSettle
 }
 
@@ -96,7 +103,12 @@ export interface TurnVerdict {
    * settled one, and rows completed with a buffered payload. Empty when not applied.
    */
   stored: StepCheckpoint[]
+  /** The state of those `children` that existed before. */
+  children?: ChildState[]
 }
+
+/** What a parent needs to know of a child run. */
+export type ChildState = Pick<WorkflowRun, 'id' | 'status' | 'output' | 'error'>
 
 export interface SignalDelivery {
   token: string
@@ -104,10 +116,25 @@ export interface SignalDelivery {
   nowMs: number
   /** Keep the payload for a later wait when nobody waits now. */
   buffer: boolean
+  /** A failure: wakes a run whose fail-fast fan waits here although others of the wave are outstanding. */
+  urgent?: boolean
 }
 
 export type SignalOutcome =
-  { delivered: true; runId: string; seq: number } | { delivered: false; buffered: boolean }
+  /** `wave`: the run awaits this range and was not woken; whoever finds the range quiet wakes it. */
+  | { delivered: true; runId: string; seq: number; wave?: SeqRange }
+  | { delivered: false; buffered: boolean }
+
+/** The awaited range that holds a delivered position back from waking its run. */
+export function heldByWave(
+  waitSeqs: SeqRange | undefined,
+  position: { seq: number; parallelGroup?: string },
+  urgent: boolean | undefined
+): SeqRange | undefined {
+  const { seq, parallelGroup } = position
+  if (!waitSeqs || seq < waitSeqs.from || seq > waitSeqs.to) return undefined
+  return urgent && isFailFastGroup(parallelGroup) ? undefined : waitSeqs
+}
 
 /** The row a result settles, with what is needed of its run. */
 export interface SettleTarget {
@@ -125,7 +152,8 @@ export interface TurnCommits {
   /**
    * One transaction. A waiter whose run is gone or terminal is removed and the next look begins. Found
    * one of a live run: it is removed, its position completed with `deliveredRow` unless settled, and the
-   * run's `wakeRequestedAt` set. Position settled already: the waiter goes, the payload is buffered.
+   * run's `wakeRequestedAt` set, unless the run awaits a range (`waitSeqs`) that holds the position and
+   * no fail-fast fan hears of a failure. Position settled already: the waiter goes, the payload is buffered.
    * Nobody waits: the payload is buffered if asked.
    */
   deliverSignal(delivery: SignalDelivery): Promise<SignalOutcome>

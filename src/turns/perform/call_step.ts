@@ -95,6 +95,7 @@ function dispatch(
     maxAttempts: maxAttempts(options),
     workerGroup: group,
   })
+  if (command.group !== undefined) row.parallelGroup = command.group
   if (options.timeoutMs !== undefined) row.timeoutMs = options.timeoutMs
   if (settings.remoteRedispatchMs !== undefined) {
     row.wakeAt = turn.now() + settings.remoteRedispatchMs

@@ -100,7 +100,7 @@ const runs: Table = {
       { ms: 'cancel_requested_at' },
       { str: 'cancel_requested_by' },
       { ms: 'deadline_at claimed_at' },
-      { int: 'turns awaited' },
+      { int: 'turns awaited cancel_compensates' },
       { ms: 'created_at! updated_at!' }
     ),
   ],

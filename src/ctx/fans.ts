@@ -1,0 +1,323 @@
+/*
+ * Fans: `ctx.all` and `ctx.allSettled` over children or over one step. The whole block of positions is
+ * taken at once, in input order, whatever the concurrency; the body sees one answer.
+ */
+import { mergePolicy, stepConfigOf, stepNameOf } from '../authoring/step_ref.ts'
+import { workflowName } from '../authoring/workflow_ref.ts'
+import { type GatherItemFailure, GatherError, InvalidArgumentError } from '../errors.ts'
+import { isFinalFailure, maxAttempts } from '../foundation/backoff.ts'
+import { fanChildIdOf, fanGroupOf, stepIdOf } from '../foundation/ids.ts'
+import type { CallCommand, ChildCommand, FanCommand } from '../replay/commands.ts'
+import { marks } from '../replay/guard.ts'
+import type { Reading, RowsOfCall } from '../replay/open_await.ts'
+import type { CompletionEnvelope, StepCheckpoint } from '../types/checkpoint.ts'
+import type { WorkflowCtx } from '../types/ctx.ts'
+import type { AllOptions, AllStepsOptions, Settled } from '../types/fan.ts'
+import type { StepRef } from '../types/step.ts'
+import type { WorkflowRef } from '../types/workflow.ts'
+import type { Scope } from './scope.ts'
+
+type Target = WorkflowRef | StepRef<never, unknown>
+type Options = AllOptions & AllStepsOptions
+
+/** What one member came to; undefined while it is not over. */
+type MemberEnd =
+  | { ok: true; value: unknown; row: StepCheckpoint }
+  | { ok: false; failure: GatherItemFailure; row: StepCheckpoint }
+
+/** How members are started and read: as children or as steps. */
+interface Members {
+  command(index: number, seq: number, at: Placement): CallCommand | ChildCommand
+  end(index: number, row: StepCheckpoint, at: Placement): MemberEnd | undefined
+  /** When an open member wants its performer again. */
+  dueAt(row: StepCheckpoint): number | undefined
+}
+
+interface Placement {
+  runId: string
+  firstSeq: number
+  group: string
+  waveOf(index: number): number | undefined
+}
+
+export function fanPrimitives(scope: Scope): Pick<WorkflowCtx, 'all' | 'allSettled'> {
+  const fan = (
+    primitive: 'all' | 'allSettled',
+    target: Target,
+    inputs: unknown[],
+    options: Options
+  ) =>
+    scope.primitive(primitive, () => {
+      if (!Array.isArray(inputs)) {
+        throw new InvalidArgumentError(`ctx.${primitive}: the inputs`, 'must be an array')
+      }
+      checkConcurrency(primitive, options.concurrency)
+      const step = typeof target === 'string' ? undefined : stepNameOf(target)
+      const members =
+        step === undefined
+          ? childMembers(scope, target as WorkflowRef, inputs)
+          : stepMembers(scope, primitive, step, target as StepRef<never, unknown>, inputs, options)
+      if (inputs.length === 0) return Promise.resolve([])
+      return openFan(scope, primitive, members, inputs.length, options)
+    })
+  return {
+    all: ((target: Target, inputs: unknown[], options: Options = {}) =>
+      fan('all', target, inputs, options)) as WorkflowCtx['all'],
+    allSettled: ((target: Target, inputs: unknown[], options: Options = {}) =>
+      fan('allSettled', target, inputs, {
+        ...options,
+        mode: 'waitAll',
+      })) as WorkflowCtx['allSettled'],
+  }
+}
+
+function openFan(
+  scope: Scope,
+  primitive: 'all' | 'allSettled',
+  members: Members & { kind: 'child' | 'step' },
+  size: number,
+  options: Options
+): Promise<unknown[]> {
+  const { concurrency, mode } = options
+  const failFast = mode === 'failFast'
+  const waves = waveShape(members.kind, size, concurrency)
+  return scope.open({
+    primitive,
+    width: size,
+    at: (firstSeq) => {
+      const at: Placement = {
+        runId: scope.runId,
+        firstSeq,
+        group: fanGroupOf(firstSeq, { size, waves: concurrency !== undefined, failFast }),
+        waveOf: (index) =>
+          concurrency === undefined ? undefined : Math.floor(index / waves.waveSize),
+      }
+      const settled = primitive === 'allSettled'
+      const reader = new FanReader(members, at, size, { failFast, settled })
+      const command: FanCommand = {
+        kind: 'fan',
+        seq: firstSeq,
+        group: at.group,
+        size,
+        failFast,
+        oldest: 0,
+        ...waves,
+        member: (index) => members.command(index, firstSeq + index, at),
+      }
+      return {
+        marks: Array.from({ length: size }, (_, index) => memberMark(members, index, at)),
+        command,
+        read: (rows) => reader.read(rows),
+      }
+    },
+  })
+}
+
+function waveShape(kind: 'child' | 'step', size: number, concurrency: number | undefined) {
+  if (concurrency === undefined) return { waveSize: size, wavesAtOnce: 1 }
+  if (kind === 'step') return { waveSize: concurrency, wavesAtOnce: 1 }
+  return {
+    waveSize: Math.max(1, Math.floor(concurrency / 2)),
+    wavesAtOnce: concurrency === 1 ? 1 : 2,
+  }
+}
+
+function memberMark(members: Members, index: number, at: Placement) {
+  const command = members.command(index, at.firstSeq + index, at)
+  return command.kind === 'child' ? marks.child(command.childId)[0] : marks.step(command.name)[0]
+}
+
+function childMembers(
+  scope: Scope,
+  ref: WorkflowRef,
+  inputs: unknown[]
+): Members & { kind: 'child' } {
+  const workflow = workflowName(ref)
+  const stored = inputs.map((input, i) =>
+    scope.stored(input, `input ${i} of child workflow "${workflow}"`)
+  )
+  const idOf = (index: number, at: Placement) =>
+    fanChildIdOf(at.runId, at.firstSeq, index, at.waveOf(index))
+  return {
+    kind: 'child',
+    command: (index, seq, at) => ({
+      kind: 'child',
+      seq,
+      childId: idOf(index, at),
+      workflow,
+      input: stored[index],
+      group: at.group,
+    }),
+    end: (index, row, at) => {
+      if (row.status !== 'completed') return undefined
+      const completion = row.output as CompletionEnvelope
+      if (completion.ok) return { ok: true, value: completion.value, row }
+      const { error, code, details } = completion
+      return { ok: false, failure: failureOf(index, idOf(index, at), error, code, details), row }
+    },
+    dueAt: () => undefined,
+  }
+}
+
+function stepMembers(
+  scope: Scope,
+  primitive: string,
+  name: string,
+  ref: StepRef<never, unknown>,
+  inputs: unknown[],
+  { mode: _mode, concurrency: _concurrency, ...perCall }: Options
+): Members & { kind: 'step' } {
+  scope.checkName(primitive, name)
+  const policy = mergePolicy(stepConfigOf(ref), perCall)
+  for (const option of ['queue', 'timeoutMs', 'pickupTimeoutMs'] as const) {
+    if ((policy as Record<string, unknown>)[option] === undefined) continue
+    throw new InvalidArgumentError(
+      `ctx.${primitive} over step "${name}": option "${option}"`,
+      'is not possible for a fan; give it to single calls of ctx.step'
+    )
+  }
+  const allowed = maxAttempts(policy)
+  const stored = inputs.map((input, i) => scope.stored(input, `input ${i} of step "${name}"`))
+  return {
+    kind: 'step',
+    command: (index, seq, at) => ({
+      kind: 'call',
+      seq,
+      name,
+      input: stored[index],
+      options: policy,
+      group: at.group,
+    }),
+    end: (index, row, at) => {
+      if (row.status === 'completed') return { ok: true, value: row.output, row }
+      if (row.status !== 'failed' || !isFinalFailure(row, allowed)) return undefined
+      const { message = 'failed', code, details } = row.error ?? {}
+      const id = stepIdOf(at.runId, row.seq)
+      return { ok: false, failure: failureOf(index, id, message, code, details), row }
+    },
+    dueAt: (row) => (row.status === 'failed' || row.status === 'pending' ? row.wakeAt : undefined),
+  }
+}
+
+/**
+ * One answer for the whole block; a fail-fast fan is decided by the member that failed first. A member
+ * that is over stays over, so each reading goes on at the first open member, and stops at the first that
+ * was not started: the readings of a fan in waves are linear in its size together.
+ */
+class FanReader {
+  readonly #members: Members
+  readonly #at: Placement
+  readonly #size: number
+  readonly #how: { failFast: boolean; settled: boolean }
+  readonly #ends: (MemberEnd | undefined)[] = []
+  #firstOpen = 0
+  #decided?: MemberEnd & { ok: false }
+
+  constructor(
+    members: Members,
+    at: Placement,
+    size: number,
+    how: { failFast: boolean; settled: boolean }
+  ) {
+    this.#members = members
+    this.#at = at
+    this.#size = size
+    this.#how = how
+  }
+
+  read(rows: RowsOfCall): Reading {
+    const dueAt = this.#scan(rows)
+    if (this.#decided) {
+      const { row, failure } = this.#decided
+      const error = new GatherError([failure], this.#size)
+      return { ...answer(row, row.finishedAt.getTime(), { ok: false, error }), decided: true }
+    }
+    if (this.#firstOpen < this.#size) return { state: 'open', dueAt }
+    return this.#joined(rows)
+  }
+
+  /** Takes in what is over by now; answers when an open member wants its performer. */
+  #scan(rows: RowsOfCall): number | undefined {
+    let dueAt: number | undefined
+    for (let index = this.#firstOpen; index < this.#size; index++) {
+      const row = rows(index)
+      if (!row) break
+      const end = (this.#ends[index] ??= this.#members.end(index, row, this.#at))
+      if (!end) {
+        const due = this.#members.dueAt(row)
+        if (due !== undefined) dueAt = Math.min(dueAt ?? Infinity, due)
+        continue
+      }
+      if (index === this.#firstOpen) this.#firstOpen += 1
+      if (end.ok || !this.#how.failFast) continue
+      if (!this.#decided || isEarlier(end.row, this.#decided.row)) this.#decided = end
+    }
+    return dueAt
+  }
+
+  #joined(rows: RowsOfCall): Reading {
+    const ends = this.#ends as MemberEnd[]
+    let stamped = ends[0].row
+    let settledAt = 0
+    for (let index = ends.length - 1; index >= 0; index--) {
+      const row = rows(index) ?? ends[index].row
+      if (row.order !== undefined || index === 0) stamped = row
+      settledAt = Math.max(settledAt, row.finishedAt.getTime())
+    }
+    if (this.#how.settled)
+      return answer(stamped, settledAt, { ok: true, value: ends.map(asSettled) })
+    const failures = ends.flatMap((end) => (end.ok ? [] : [end.failure]))
+    if (failures.length > 0) {
+      const error = new GatherError(failures, this.#size)
+      return answer(stamped, settledAt, { ok: false, error })
+    }
+    const value = ends.map((end) => (end.ok ? end.value : undefined))
+    return answer(stamped, settledAt, { ok: true, value })
+  }
+}
+
+function answer(
+  row: StepCheckpoint,
+  at: number,
+  result: { ok: true; value: unknown } | { ok: false; error: unknown }
+): Reading & { state: 'answered' } {
+  return { state: 'answered', result, orderSeq: row.seq, at }
+}
+
+function isEarlier(a: StepCheckpoint, b: StepCheckpoint): boolean {
+  const [orderA, orderB] = [a.order ?? Infinity, b.order ?? Infinity]
+  if (orderA !== orderB) return orderA < orderB
+  const [atA, atB] = [a.finishedAt.getTime(), b.finishedAt.getTime()]
+  return atA === atB ? a.seq < b.seq : atA < atB
+}
+
+function asSettled(end: MemberEnd): Settled<unknown> {
+  if (end.ok) return { status: 'fulfilled', value: end.value }
+  const { id, error, code, details } = end.failure
+  const settled: Settled<unknown> = { status: 'rejected', id, error }
+  if (code !== undefined) settled.code = code
+  if (details !== undefined) settled.details = details
+  return settled
+}
+
+function failureOf(
+  index: number,
+  id: string,
+  error: string,
+  code?: string,
+  details?: unknown
+): GatherItemFailure {
+  const failure: GatherItemFailure = { index, id, error }
+  if (code !== undefined) failure.code = code
+  if (details !== undefined) failure.details = details
+  return failure
+}
+
+function checkConcurrency(primitive: string, concurrency: unknown): void {
+  if (concurrency === undefined || (Number.isInteger(concurrency) && Number(concurrency) > 0))
+    return
+  throw new InvalidArgumentError(
+    `ctx.${primitive}: concurrency`,
+    `must be a whole number of at least 1, got ${String(concurrency)}`
+  )
+}

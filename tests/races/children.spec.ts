@@ -1,0 +1,239 @@
+/*
+ * Children: a parent and its child never miss each other, whoever is faster, crashes or is cancelled.
+ */
+import { test } from '@japa/runner'
+import { deferred } from '../../src/foundation/deferred.ts'
+import { isWorkflowControlFlowSignal } from '../../src/foundation/control_flow.ts'
+import { storesUnderTest, useWorld } from '../helpers/engines.ts'
+
+for (const kind of await storesUnderTest()) {
+  test.group(`Children | ${kind.name}`, (group) => {
+    const world = useWorld(group, kind)
+
+    test('a parent waits for its child and gets its output', async ({ assert }) => {
+      const engine = world.engine()
+      engine.register('child', '1', async (ctx, input: { n: number }) => {
+        const doubled = await ctx.localStep('double', () => input.n * 2)
+        return { doubled }
+      })
+      engine.register('parent', '1', async (ctx) => ctx.child('child', { n: 4 }))
+      await engine.start('parent', null, 'p')
+      assert.deepEqual(await world.output('p'), { doubled: 8 })
+      assert.deepEqual(await world.timeline('p'), [[0, 'signal:child:p.child.0', 'completed']])
+      assert.deepEqual(await engine.getRunChildren('p'), ['p.child.0'])
+      assert.deepEqual(await world.store.listSignalWaiters(''), [])
+    })
+
+    test('a child that fails, is cancelled or cannot start fails its parent with the cause', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      engine.register('bad', '1', async () => {
+        throw Object.assign(new Error('declined'), { code: 'card', details: { n: 1 } })
+      })
+      engine.register('stuck', '1', async (ctx) => ctx.waitForSignal('never'))
+      const caught = (name: string) =>
+        engine.register(`of-${name}`, '1', async (ctx) => {
+          try {
+            await ctx.child(name, null)
+          } catch (error) {
+            if (isWorkflowControlFlowSignal(error)) throw error
+            const { message, code, details } = error as Error & { code?: string; details?: unknown }
+            return { message, code, details }
+          }
+        })
+      for (const name of ['bad', 'stuck', 'unknown']) caught(name)
+
+      await engine.start('of-bad', null, 'b')
+      assert.deepEqual(await world.output('b'), {
+        message: 'child "b.child.0" failed: declined',
+        code: 'card',
+        details: { n: 1 },
+      })
+      await engine.start('of-stuck', null, 's')
+      await world.parked('s.child.0')
+      await world.parked('s')
+      await engine.cancel('s.child.0')
+      assert.include(await world.output('s'), { message: 'child "s.child.0" failed: cancelled' })
+      await engine.start('of-unknown', null, 'u')
+      const failure = (await world.output('u')) as { message: string; code: string }
+      assert.include(failure.message, 'child workflow "unknown" failed to start')
+      assert.equal(failure.code, 'workflow_not_registered')
+      assert.isNull(await world.store.getRun('u.child.0'))
+    })
+
+    test('a child that ended before its parent asks answers at once', async ({ assert }) => {
+      const engine = world.engine()
+      engine.register('child', '1', async () => 'early')
+      engine.register('parent', '1', async (ctx) => {
+        const id = await ctx.startChild('child', null, 'kid')
+        await ctx.waitForSignal('go')
+        return [id, await ctx.child('child', null, 'kid')]
+      })
+      await engine.start('parent', null, 'p')
+      assert.equal(await world.output('kid'), 'early')
+      await world.parked('p')
+      await engine.signal('go')
+      assert.deepEqual(await world.output('p'), ['kid', 'early'])
+    })
+
+    test('a start that failed is told to whoever joins later', async ({ assert }) => {
+      const engine = world.engine()
+      engine.register('parent', '1', async (ctx) => {
+        await ctx.startChild('unknown', null, 'kid')
+        return ctx.child('unknown', null, 'kid').catch((error: Error) => error.message)
+      })
+      await engine.start('parent', null, 'p')
+      assert.include(await world.output('p'), 'failed to start')
+    })
+
+    // Without native members there is no such commit, and no index over unfinished cancels.
+    if (kind.complete)
+      test('a parent that crashed after recording its child finds its end', async ({ assert }) => {
+        const first = world.engine({ leaseMs: 1000 })
+        const hold = deferred<void>()
+        first.register('child', '1', async () => 'never here')
+        first.register('parent', '1', async (ctx) => ctx.child('child', null))
+        // Dies between the commit that records the child and everything that follows from it.
+        world.gate(first).around('commitTurn', async (proceed, [commit]) => {
+          const verdict = await proceed()
+          if ((commit as { children?: unknown[] }).children) {
+            await world.crash(first)
+            hold.resolve()
+          }
+          return verdict
+        })
+        await first.start('parent', null, 'p')
+        await hold.promise
+        const second = world.engine({ leaseMs: 1000 })
+        second.register('child', '1', async () => 'from the second')
+        second.register('parent', '1', async (ctx) => ctx.child('child', null))
+        await world.time.advance(1001)
+        await second.runPending()
+        assert.equal(await world.output('p.child.0'), 'from the second')
+        await second.recoverIncomplete()
+        assert.equal(await world.output('p'), 'from the second')
+      })
+
+    test('a notification that was lost is found by the next look', async ({ assert }) => {
+      const engine = world.engine({ reconcileMs: 5000 })
+      engine.register('child', '1', async (ctx) => ctx.waitForSignal('end'))
+      engine.register('parent', '1', async (ctx) => ctx.child('child', null))
+      await engine.start('parent', null, 'p')
+      await world.parked('p')
+      await world.parked('p.child.0')
+      const stop = world.gate(engine).around('deliverSignal', async (proceed, [delivery]) => {
+        if ((delivery as { token: string }).token.startsWith('child:')) throw new Error('lost')
+        return proceed()
+      })
+      await engine.signal('end', 42)
+      assert.equal(await world.output('p.child.0'), 42)
+      stop()
+      assert.equal(await world.status('p'), 'suspended')
+      await world.time.advance(5000)
+      await engine.resumeDueTimers()
+      assert.equal(await world.output('p'), 42)
+    })
+
+    test('a parent follows a child that continues as new', async ({ assert }) => {
+      const engine = world.engine()
+      engine.register('child', '1', async (ctx, n: number) => {
+        await ctx.waitForSignal('next')
+        if (n < 2) return ctx.continueAsNew(n + 1)
+        return `link ${n}`
+      })
+      engine.register('parent', '1', async (ctx) => ctx.child('child', 0))
+      await engine.start('parent', null, 'p')
+      for (const link of ['p.child.0', 'p.child.0~1', 'p.child.0~2']) {
+        await world.parked(link)
+        await world.parked('p')
+        await engine.signal('next')
+      }
+      assert.equal(await world.output('p'), 'link 2')
+      assert.deepEqual(await world.store.listSignalWaiters(''), [])
+    })
+
+    test('cancelling a parent cancels its children, recursively, and spares those that ended', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      engine.register('leaf', '1', async (ctx) => ctx.waitForSignal('never'))
+      engine.register('quick', '1', async () => 'done')
+      engine.register('middle', '1', async (ctx) => ctx.child('leaf', null))
+      engine.register('top', '1', async (ctx) => {
+        await ctx.child('quick', null, 'q')
+        await ctx.startChild('leaf', null, 'forgotten')
+        await ctx.child('middle', null, 'm')
+      })
+      await engine.start('top', null, 't')
+      await world.parked('m.child.0')
+      await world.parked('forgotten')
+      await world.parked('t')
+      await engine.cancel('t')
+      await world.quiet()
+      for (const id of ['t', 'm', 'm.child.0', 'forgotten']) {
+        assert.equal(await world.status(id), 'cancelled', id)
+        const { cancelRequestedAt } = await world.run(id)
+        assert.isUndefined(cancelRequestedAt, id)
+      }
+      assert.equal(await world.status('q'), 'completed')
+    })
+
+    test('a compensating cancel undoes in the children too', async ({ assert }) => {
+      const engine = world.engine()
+      const undone: string[] = []
+      engine.register('leaf', '1', async (ctx) => {
+        await ctx.localStep('book', () => 1, { compensate: () => void undone.push('leaf') })
+        await ctx.waitForSignal('never')
+      })
+      engine.register('top', '1', async (ctx) => {
+        await ctx.localStep('pay', () => 1, { compensate: () => void undone.push('top') })
+        await ctx.child('leaf', null, 'l')
+      })
+      await engine.start('top', null, 't')
+      await world.parked('l')
+      await world.parked('t')
+      await engine.cancel('t', { compensate: true })
+      await world.reached('t', 'cancelled')
+      await world.reached('l', 'cancelled')
+      assert.deepEqual(undone.sort(), ['leaf', 'top'])
+    })
+
+    // Without native members there is no such commit, and no index over unfinished cancels.
+    if (kind.complete)
+      test('a cascade that a crash cut short is finished by a timer pass', async ({ assert }) => {
+        const first = world.engine()
+        const body = (engine: typeof first) => {
+          engine.register('leaf', '1', async (ctx) => ctx.waitForSignal('never'))
+          engine.register('top', '1', async (ctx) => ctx.child('leaf', null, 'l'))
+        }
+        body(first)
+        await first.start('top', null, 't')
+        await world.parked('l')
+        await world.parked('t')
+        world.gate(first).around('listCheckpointsByNamePrefix', () => new Promise(() => {}))
+        await first.cancel('t')
+        await world.crash(first)
+        assert.equal(await world.status('t'), 'cancelled')
+        assert.equal(await world.status('l'), 'suspended')
+        const second = world.engine()
+        body(second)
+        await second.resumeDueTimers()
+        await world.reached('l', 'cancelled')
+        await world.quiet()
+        const { cancelRequestedAt } = await world.run('t')
+        assert.isUndefined(cancelRequestedAt)
+      })
+
+    test('a child lives in the namespace of its parent run', async ({ assert }) => {
+      const engine = world.engine()
+      engine.register('child', '1', async () => 1)
+      engine.register('parent', '1', async (ctx) => ctx.child('child', null, { priority: 3 }))
+      await engine.start('parent', null, 'p', { namespace: 'acme' })
+      await world.ended('p')
+      const child = await world.run('p.child.0')
+      assert.equal(child.namespace, 'acme')
+      assert.equal(child.priority, 3)
+    })
+  })
+}
