@@ -149,7 +149,7 @@ export type {
   SignalWaiter,
   StepCheckpoint,
 } from './src/types/checkpoint.ts'
-export type { ChildCallOptions, WorkflowFn, StepCallOptions, WorkflowCtx } from './src/types/ctx.ts'
+export type { ChildCallOptions, StepCallOptions, WorkflowCtx, WorkflowFn } from './src/types/ctx.ts'
 export type {
   EngineEvent,
   EngineEventType,
@@ -157,6 +157,13 @@ export type {
   StepInterceptor,
   StepInvocation,
 } from './src/types/engine_event.ts'
+export type {
+  AllOptions,
+  AllSettledOptions,
+  AllStepsOptions,
+  AllStepsSettledOptions,
+  Settled,
+} from './src/types/fan.ts'
 export { runPageWindow } from './src/types/query.ts'
 export type {
   AttributeFilter,
