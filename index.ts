@@ -46,7 +46,6 @@ export type { WorkflowRegistrar } from './src/authoring/discover_workflows.ts'
 
 // Engine
 export { WorkflowEngine } from './src/engine/workflow_engine.ts'
-export { WaitTimeoutError } from './src/engine/api.ts'
 export type {
   CancelOptions,
   DeliveryApi,
@@ -95,9 +94,7 @@ export type { OptionalRoles, RequiredRoles, StateStore } from './src/store/state
 // What stores take and answer
 export type { CheckpointSettlement } from './src/store/ports/pending_settles.ts'
 export type { ClaimedRun, DueClaim, RunClaim } from './src/store/ports/run_claims.ts'
-export { DuplicateRunError } from './src/store/ports/run_rules.ts'
 export type { SingletonClaim, SingletonVerdict } from './src/store/ports/singleton_claims.ts'
-export { LeaseLostError } from './src/store/ports/transactions.ts'
 export type { LeaseFence, StoreTransaction } from './src/store/ports/transactions.ts'
 export type {
   OrderStamp,
@@ -246,12 +243,14 @@ export {
   ConcurrencyLimitError,
   ContinueAsNew,
   DuplicateDiscoveryError,
+  DuplicateRunError,
   DurableError,
   FatalError,
   GatherError,
   InvalidArgumentError,
   InvalidDurationError,
   InvariantError,
+  LeaseLostError,
   NamespaceMismatch,
   NestedWorkflowCallError,
   NonDeterminismError,
@@ -264,10 +263,13 @@ export {
   SchemaValidationError,
   SignalTimeoutError,
   SingletonQueueFullError,
+  StepTimeoutError,
   StoreCapabilityError,
   StoreUnavailableError,
   TransportUnavailableError,
   UnstorableValueError,
+  TransactionSpoiledError,
+  WaitTimeoutError,
   WorkflowNotRegisteredError,
   WorkflowSuspended,
 } from './src/errors.ts'

@@ -156,6 +156,11 @@ export class RemoteStepTimeout extends DurableError {
   }
 }
 
+/** An attempt of a local step outlasted its `timeoutMs`. Retried as the step's policy says. */
+export class StepTimeoutError extends DurableError {
+  static override readonly code: string = 'step_timeout'
+}
+
 /** A dispatched step failed for good; `stepError` is what its worker reported. */
 export class RemoteStepError extends DurableError {
   static override readonly code: string = 'remote_step_failed'
@@ -257,12 +262,57 @@ export class WorkflowNotRegisteredError extends DurableError {
   }
 }
 
+/** `waitForRun` gave up; the run itself goes on. */
+export class WaitTimeoutError extends DurableError {
+  static override readonly code: string = 'wait_timeout'
+}
+
 /** The run asked for does not exist. */
 export class RunNotFoundError extends DurableError {
   static override readonly code: string = 'run_not_found'
 
   constructor(readonly runId: string) {
     super(`run ${runId} not found`)
+  }
+}
+
+/** `createRun` on an id that exists. The run that has it is untouched. */
+export class DuplicateRunError extends DurableError {
+  static override readonly code: string = 'duplicate_run'
+
+  constructor(
+    readonly runId: string,
+    cause?: unknown
+  ) {
+    super(`a run "${runId}" exists already`, { cause })
+  }
+}
+
+/** A write under a lease that is gone: another turn holds the run, or it ended. Nothing was written. */
+export class LeaseLostError extends DurableError {
+  static override readonly code: string = 'lease_lost'
+
+  constructor(
+    readonly runId: string,
+    readonly owner: string
+  ) {
+    super(`run ${runId} is no longer held by ${owner}: nothing was written`)
+  }
+}
+
+/**
+ * User code swallowed an error of the database after which the transaction can only be undone. It was:
+ * nothing of it was written.
+ */
+export class TransactionSpoiledError extends DurableError {
+  static override readonly code: string = 'transaction_spoiled'
+
+  constructor(cause: unknown) {
+    super(
+      'the transaction was undone by the database: a statement in it failed, and its error was caught. ' +
+        'Let such an error out, or use a savepoint for what may fail.',
+      { cause }
+    )
   }
 }
 

@@ -1,7 +1,7 @@
 /*
  * Work that runs in the engine's process: local steps, transactions, captures.
  */
-import { StoreCapabilityError } from '../errors.ts'
+import { InvalidArgumentError, StoreCapabilityError } from '../errors.ts'
 import { marks } from '../replay/guard.ts'
 import type { Undo } from '../replay/open_await.ts'
 import type { WorkflowCtx } from '../types/ctx.ts'
@@ -21,6 +21,13 @@ export function localPrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
     ) =>
       scope.primitive('localStep', () => {
         scope.checkName('localStep', name)
+        for (const option of ['pickupTimeoutMs', 'requires'] as const) {
+          if (options[option] === undefined) continue
+          throw new InvalidArgumentError(
+            `ctx.localStep("${name}"): option "${option}"`,
+            'belongs to dispatched steps'
+          )
+        }
         checkPolicy(`ctx.localStep("${name}")`, options)
         const undo: Undo | undefined = options.compensate && {
           kind: 'local',

@@ -18,7 +18,6 @@ import type {
 import type { CancelOptions } from './runs/canceller.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 
-export { WaitTimeoutError } from './runs/waiter.ts'
 export type { CancelOptions, WaitOptions }
 
 export interface RegisteringApi {
@@ -76,7 +75,7 @@ export interface RunsApi {
 export interface DeliveryApi {
   /**
    * Delivers a payload to the run that waits on `token` and answers its state after the turn this
-   * caused; null when nobody waits: the payload is buffered for a later wait. Durable when it resolves.
+   * caused (as it stands when a turn of it is under way already, or happens elsewhere); null when nobody waits: the payload is buffered for a later wait. Durable when it resolves.
    */
   signal(token: string, payload?: unknown): Promise<RunResult | null>
   /** Makes sure the run exists, then signals: whatever interleaves, the payload arrives once. */

@@ -56,7 +56,7 @@ export interface WorkflowEngineDeps {
   context?: () => Record<string, unknown> | undefined
   /** Restores a carrier around local work. */
   rehydrate?: <T>(carrier: Record<string, unknown> | undefined, fn: () => T) => T
-  /** Attempts per saga undo; default 1. */
+  /** Attempts per saga undo, unless the undo's own `retries` allow more; default 1. */
   compensationRetries?: number
   /** Longest wait for a dispatched undo without its own `timeoutMs`; default 300 000. */
   compensationTimeoutMs?: number

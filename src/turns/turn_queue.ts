@@ -62,6 +62,11 @@ export class TurnQueue {
     return this.#executing.has(runId)
   }
 
+  /** A body of this run executes here now, or may yet do more: not so a turn that only settles. */
+  isUnderWay(runId: string): boolean {
+    return this.#executing.get(runId)?.handle.parking === false
+  }
+
   /** Turns in flight, and what is about to become one, for a drain. */
   inFlight(): Promise<unknown>[] {
     return [...this.#handOvers, ...[...this.#executing.values()].map((turn) => turn.done)]
@@ -109,8 +114,9 @@ export class TurnQueue {
 
   /** Claims and executes; undefined when the run could not be claimed. */
   async run(runId: string): Promise<TurnReport | undefined> {
-    const executing = this.#executing.get(runId)
-    if (executing) return executing.done
+    if (this.isUnderWay(runId)) return this.turnOf(runId)
+    // A turn that only settles is over in a moment; the caller wants the next one.
+    await this.turnOf(runId)
     const claimed = await this.#claim(runId)
     return claimed ? this.#execute(claimed) : undefined
   }
@@ -200,7 +206,10 @@ export class TurnQueue {
     const { runTurn, needs, onReport } = this.#options
     await before
     const report = await runTurn.execute(claimed, handle, needs.settings.instanceId)
-    if (report.refused) this.#refused.set(report.runId, needs.clock() + REFUSED_MS)
+    if (report.refused) {
+      this.#refused.set(report.runId, needs.clock() + REFUSED_MS)
+      needs.report(report.refused, `run ${report.runId} is left to other processes`)
+    }
     // The turn's end found a wake request: the next turn starts as soon as this one is over.
     if (report.again)
       this.#handOver('the timer poll sees the wake request', this.wake(report.runId))

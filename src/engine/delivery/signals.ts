@@ -60,9 +60,9 @@ export class Signals {
   async #wake(runId: string): Promise<RunResult | null> {
     const { queue, wakes, store } = this.#options
     // A turn under way hears of it; waiting for that turn could be waiting for the caller.
-    const executing = queue.isExecuting(runId)
+    const underWay = queue.isUnderWay(runId)
     await wakes.news(runId)
-    const report = executing ? undefined : await queue.turnOf(runId)
+    const report = underWay ? undefined : await queue.turnOf(runId)
     if (report && !report.refused && !report.lost) return resultOfTurn(report)
     const run = await store.getRun(runId)
     return run && resultOf(run)

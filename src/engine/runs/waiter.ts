@@ -2,18 +2,13 @@
  * Waiting for a run: subscribes first, then reads, so that a settle in between is not missed. A terminal
  * wait also polls: the settle may happen in another process.
  */
-import { DurableError } from '../../errors.ts'
+import { WaitTimeoutError } from '../../errors.ts'
 import type { Cancel, Timers } from '../../foundation/clock.ts'
 import { linkOf, nextLinkId } from '../../foundation/ids.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import { isTerminalStatus, type RunResult, type WorkflowRun } from '../../types/run.ts'
 import type { EventHub } from '../event_hub.ts'
 import { resultOf } from './result.ts'
-
-/** `waitForRun` gave up; the run itself goes on. */
-export class WaitTimeoutError extends DurableError {
-  static override readonly code: string = 'wait_timeout'
-}
 
 export interface WaitOptions {
   /** Reject after this many ms; default never. */

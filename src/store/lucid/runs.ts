@@ -5,7 +5,7 @@
  */
 import { isTerminalStatus, type RunStatus, type WorkflowRun } from '../../types/run.ts'
 import { attributeEntries } from '../ports/attribute_rules.ts'
-import { DuplicateRunError } from '../ports/run_rules.ts'
+import { DuplicateRunError } from '../../errors.ts'
 import {
   SINGLETON_ADMITTED,
   SINGLETON_TRACKED,

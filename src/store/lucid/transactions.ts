@@ -5,12 +5,8 @@
  */
 import type { TransactionClientContract } from '@adonisjs/lucid/types/database'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
-import {
-  type LeaseFence,
-  LeaseLostError,
-  type StoreTransaction,
-  TransactionSpoiledError,
-} from '../ports/transactions.ts'
+import { LeaseLostError, TransactionSpoiledError } from '../../errors.ts'
+import type { LeaseFence, StoreTransaction } from '../ports/transactions.ts'
 import { saveCheckpoint, saveUnderLease } from './checkpoints.ts'
 import { codeOf } from './dialect.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'

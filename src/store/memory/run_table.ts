@@ -5,7 +5,8 @@
  */
 import { isTerminalStatus, type RunStatus, type WorkflowRun } from '../../types/run.ts'
 import { attributeEntries } from '../ports/attribute_rules.ts'
-import { DuplicateRunError, isLeased, storedNamespace } from '../ports/run_rules.ts'
+import { DuplicateRunError } from '../../errors.ts'
+import { isLeased, storedNamespace } from '../ports/run_rules.ts'
 import { withoutSingletonMarkers } from '../ports/singleton_rules.ts'
 import { decodeRow, encodeRow, patchRow, RUN_COLUMNS, type StoredRun } from './columns.ts'
 import { SortedSet } from './sorted_set.ts'

@@ -5,7 +5,8 @@
  */
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import { isTerminalStatus } from '../../types/run.ts'
-import { LeaseLostError, type LeaseFence, type StoreTransaction } from '../ports/transactions.ts'
+import { LeaseLostError } from '../../errors.ts'
+import type { LeaseFence, StoreTransaction } from '../ports/transactions.ts'
 import type { Tables } from './tables.ts'
 
 export async function runTransaction<T>(

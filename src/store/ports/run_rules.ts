@@ -3,7 +3,6 @@
  * origins, and the counting behind the facets. Pure; every store and every fallback reads it from here.
  */
 import { compareText } from '../../foundation/versions.ts'
-import { DurableError } from '../../foundation/failure.ts'
 import type {
   RunFacetRow,
   RunValueAxis,
@@ -11,18 +10,6 @@ import type {
   RunValueFacetRow,
 } from '../../types/query.ts'
 import type { RunStatus, WorkflowRun } from '../../types/run.ts'
-
-/** `createRun` on an id that exists. The run that has it is untouched. */
-export class DuplicateRunError extends DurableError {
-  static override readonly code: string = 'duplicate_run'
-
-  constructor(
-    readonly runId: string,
-    cause?: unknown
-  ) {
-    super(`a run "${runId}" exists already`, { cause })
-  }
-}
 
 /** Where a run without a namespace belongs. */
 export const DEFAULT_NAMESPACE = 'default'

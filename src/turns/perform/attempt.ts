@@ -3,16 +3,11 @@
  * the restored request context, the logger's scope and the interceptors.
  */
 import { runInStepBody } from '../../authoring/ambient.ts'
-import { DurableError } from '../../foundation/failure.ts'
+import { StepTimeoutError } from '../../errors.ts'
 import { toStored } from '../../foundation/json.ts'
 import { RecordingStepLogger, runWithStepLogger } from '../../transport/step_logger.ts'
 import type { StepEvent, StepLogger } from '../../types/step.ts'
 import type { Turn } from '../turn.ts'
-
-/** An attempt of a local step outlasted its `timeoutMs`. Retried as the step's policy says. */
-export class StepTimeoutError extends DurableError {
-  static override readonly code: string = 'step_timeout'
-}
 
 export type AttemptResult =
   | { ok: true; value: unknown; events?: StepEvent[] }

@@ -5,7 +5,7 @@
  */
 import { toStepError } from '../../foundation/failure.ts'
 import type { CommandOf } from '../../replay/commands.ts'
-import { TransactionSpoiledError } from '../../store/ports/transactions.ts'
+import { TransactionSpoiledError } from '../../errors.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import { type Completion, type Turn, TurnLostError } from '../turn.ts'
 import { runAttempt } from './attempt.ts'

@@ -8,7 +8,7 @@ import type { WorkflowEngine } from '../../../src/engine/workflow_engine.ts'
 import type { TurnCommit, TurnVerdict } from '../../../src/store/ports/turn_commits.ts'
 import type { StepCheckpoint } from '../../../src/types/checkpoint.ts'
 import type { EngineEventType } from '../../../src/types/engine_event.ts'
-import type { WorkflowFn } from '../../../src/types/workflow.ts'
+import type { WorkflowFn } from '../../../src/types/ctx.ts'
 import { countStatements, type StatementCounter } from '../../helpers/databases.ts'
 import {
   type EngineOptions,
