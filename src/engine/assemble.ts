@@ -131,6 +131,7 @@ export function assemble(config: EngineConfig): Collaborators {
     hub,
     wakes,
     sender,
+    effect: needs.effect,
     clock,
     settings,
     maxRecoveryAttempts,

@@ -43,6 +43,7 @@ export class TurnQueue {
   #asked = 0
   /** Runs that want a turn and found no slot; their rows say so too. */
   readonly #backlog = new Set<string>()
+  readonly #waitingPasses = new Map<DueClaim['kind'], Promise<TurnReport[]>>()
   /** Passes that wait for a slot. */
   #waiting: (() => void)[] = []
 
@@ -121,8 +122,23 @@ export class TurnQueue {
     return claimed ? this.#execute(claimed) : undefined
   }
 
-  /** Claims what is due, as many as there are slots, until nothing is left; in order of claim. */
+  /**
+   * Claims what is due, as many as there are slots, until nothing is left; in order of claim. A pass that
+   * finds another of its kind waiting for a slot joins it: it would claim the same.
+   */
   async runDue(kind: DueClaim['kind'], nowMs: number, limit = Infinity): Promise<TurnReport[]> {
+    const waiting = this.#waitingPasses.get(kind)
+    if (waiting) return waiting
+    if (this.freeSlots > this.#asked) return this.#pass(kind, nowMs, limit)
+    const pass = this.#slotFreed().then(() => {
+      this.#waitingPasses.delete(kind)
+      return this.#pass(kind, nowMs, limit)
+    })
+    this.#waitingPasses.set(kind, pass)
+    return pass
+  }
+
+  async #pass(kind: DueClaim['kind'], nowMs: number, limit: number): Promise<TurnReport[]> {
     const reports: Promise<TurnReport>[] = []
     let left = limit
     while (left > 0 && !this.#options.draining()) {

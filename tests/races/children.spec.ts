@@ -4,6 +4,7 @@
 import { test } from '@japa/runner'
 import { deferred } from '../../src/foundation/deferred.ts'
 import { isWorkflowControlFlowSignal } from '../../src/foundation/control_flow.ts'
+import type { WorkflowCtx } from '../../src/types/ctx.ts'
 import { storesUnderTest, useWorld } from '../helpers/engines.ts'
 
 for (const kind of await storesUnderTest()) {
@@ -224,6 +225,48 @@ for (const kind of await storesUnderTest()) {
         const { cancelRequestedAt } = await world.run('t')
         assert.isUndefined(cancelRequestedAt)
       })
+
+    test('a child that died of its crashes fails its parent', async ({ assert }) => {
+      const first = world.engine({ leaseMs: 1000, maxRecoveryAttempts: 0 })
+      const parent = async (ctx: WorkflowCtx) =>
+        ctx.child('poison', null).catch((error: Error) => error.message)
+      const parked = deferred<void>()
+      first.register('poison', '1', async () => {
+        await parked.promise
+        await world.crash(first)
+      })
+      first.register('parent', '1', parent)
+      await first.start('parent', null, 'p')
+      await world.reached('p.child.0', 'running')
+      await world.parked('p')
+      parked.resolve()
+      await world.quiet()
+      const second = world.engine({ leaseMs: 1000, maxRecoveryAttempts: 0 })
+      second.register('poison', '1', async () => 'never')
+      second.register('parent', '1', parent)
+      await world.time.advance(1001)
+      await second.recoverIncomplete()
+      await second.resumeDueTimers()
+      assert.equal(await world.status('p.child.0'), 'dead')
+      assert.include(await world.output('p'), 'crashed 1 times without progress')
+    })
+
+    test('a running row that counts no turns is recovered', async ({ assert }) => {
+      const engine = world.engine()
+      engine.register('w', '1', async () => 'done')
+      const at = new Date(world.time.clock())
+      await world.store.createRun({
+        id: 'old',
+        workflow: 'w',
+        workflowVersion: '1',
+        status: 'running',
+        input: null,
+        createdAt: at,
+        updatedAt: at,
+      })
+      await engine.recoverIncomplete()
+      assert.equal(await world.output('old'), 'done')
+    })
 
     test('a child lives in the namespace of its parent run', async ({ assert }) => {
       const engine = world.engine()

@@ -6,8 +6,10 @@
  */
 import type { Clock } from '../../foundation/clock.ts'
 import { bestEffort } from '../../foundation/failure.ts'
+import { completionOf } from '../../replay/completion.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { TurnVerdict } from '../../store/ports/turn_commits.ts'
+import type { Effect } from '../../turns/effects.ts'
 import type { StepSender, TurnSettings } from '../../turns/needs.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { RunResult, RunStatus, WorkflowRun } from '../../types/run.ts'
@@ -20,6 +22,7 @@ export interface RecoveryOptions {
   hub: EventHub
   wakes: Pick<Wakes, 'started' | 'newsInBackground'>
   sender: StepSender
+  effect: (effect: Effect) => void
   clock: Clock
   settings: TurnSettings
   maxRecoveryAttempts: number
@@ -59,6 +62,8 @@ export class Recovery {
     try {
       const run = await store.getRun(runId)
       if (run?.status !== 'running') return undefined
+      // Written by somebody who counts no turns: from here on they are counted.
+      if (run.turns === undefined) await store.updateRunIf(runId, ['running'], { turns: 0 })
       const rows = await store.queryCheckpoints(runId, { statuses: ['pending'] })
       // Undos are awaited by a turn, which sends them again itself.
       const inFlight = rows.filter(
@@ -82,8 +87,6 @@ export class Recovery {
     const { store, clock, settings, sender, wakes } = this.#options
     const claimedAt = run.claimedAt?.getTime() ?? Infinity
     for (const row of inFlight) {
-      // An undo is sent by the turn that follows the list of undos.
-      if (row.seq < 0) continue
       // A volatile transport's task that died is sent again once it is silent for long enough.
       if (row.enqueuedAt.getTime() < claimedAt || sender.isVolatile()) continue
       // Not sent, not parked: no later turn would send it. The next pass takes the run again.
@@ -114,6 +117,10 @@ export class Recovery {
       if (verdict.applied) {
         const { id, workflow, namespace } = run
         hub.emit({ type: 'run.failed', runId: id, workflow, namespace, error })
+        if (verdict.awaited) {
+          const completion = completionOf({ status: 'dead', error })
+          this.#options.effect({ kind: 'notifyParent', childId: id, completion })
+        }
       }
       return verdict
     }
