@@ -6,6 +6,7 @@ import { test } from '@japa/runner'
 import type { Database } from '@adonisjs/lucid/database'
 import { runTick } from '../../../src/loop/main.ts'
 import { DURABLE_TABLES as T } from '../../../src/store/lucid/schema/tables.ts'
+import type { ClaimedRun } from '../../../src/store/ports/run_claims.ts'
 import type { WorkflowRun } from '../../../src/types/run.ts'
 import { CONNECTION } from '../../helpers/databases.ts'
 import { countedStores, useCounting } from './rig.ts'
@@ -114,6 +115,27 @@ for (const kind of await countedStores()) {
       assert.equal(many.statements, few.statements)
       assert.isAtMost(many.statements, GATE)
     }).timeout(2 * MINUTE)
+
+    test('a pass takes what is due and reads no other run', async ({ assert }) => {
+      const engine = rig.engine()
+      engine.register('w', '1', async () => 'done')
+      const { world } = rig
+      await suspend(0, 1_000)
+      const due = [3, 500, 996].map((i) => `r${i}`)
+      for (const id of due) await world.store.updateRun(id, { wakeAt: world.time.now - 1 })
+      const read: string[] = []
+      world.gate(engine).around('claimDueRuns', async (proceed) => {
+        const claimed = (await proceed()) as ClaimedRun[]
+        read.push(...claimed.map(({ run }) => run.id))
+        return claimed
+      })
+      const results = await engine.resumeDueTimers()
+      assert.sameMembers(read, due)
+      assert.lengthOf(results, due.length)
+      for (const member of ['getRun', 'listRuns', 'listDueTimers', 'listIncompleteRuns']) {
+        assert.isUndefined(world.gate(engine).calls.get(member), member)
+      }
+    }).timeout(MINUTE)
 
     if (kind.dialect === 'postgres') {
       test('no statement of a tick looks at a run', async ({ assert }) => {
