@@ -37,8 +37,8 @@ export class Polls {
     const { drain, queue, timerBatchSize, unfinishedCancels } = this.#options
     if (drain.draining) return []
     const due = queue.runDue('due', nowMs, timerBatchSize)
-    await unfinishedCancels()
-    return resultsOf(await due)
+    const [reports] = await Promise.all([due, unfinishedCancels()])
+    return resultsOf(reports)
   }
 
   async recovery(nowMs: number): Promise<RunResult[]> {
