@@ -51,9 +51,13 @@ export class LeaseKeeper {
     return hold
   }
 
-  /** Stops renewing; the store's lease is released by whoever settles the run. */
+  /**
+   * Stops renewing; the store's lease is released by whoever settles the run. What the turn left under way
+   * has no lease any more.
+   */
   drop(hold: LeaseHold): void {
     this.#holds.delete(hold)
+    hold.lost = true
     if (this.#holds.size > 0) return
     this.#stop?.()
     this.#stop = undefined

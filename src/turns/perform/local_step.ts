@@ -55,7 +55,8 @@ async function execute(command: CommandOf<'local'>, turn: Turn): Promise<Complet
       return { row, thrown: presentable(result.error, name), retryOf }
     }
     await sleepOn(timers, backoffDelay(attempt, options, random))
-    if (turn.hold.lost) return undefined
+    // Nor does a turn that can write nothing any more begin another attempt.
+    if (turn.journal.failure || turn.hold.lost) return undefined
   }
 }
 
