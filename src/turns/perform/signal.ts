@@ -17,13 +17,10 @@ export function performSignal(command: CommandOf<'signal'>, turn: Turn): void {
   if (timeoutMs !== undefined && !turn.history.at(seq)) {
     writeDeadline(turn, seq, timeoutName(token), turn.now() + timeoutMs)
   } else if (isOver(command, turn)) {
-    return expireRegistered(command, turn)
+    return endOverdue(command, turn)
   }
   turn.reserve(signalSeq)
-  turn.journal.append(
-    { wait: signalWait(command, turn), then: () => looked(command, turn) },
-    { urgent: true }
-  )
+  register(command, turn, () => turn.release(signalSeq))
 }
 
 /** The take-or-register of a wait, and its second look at the end of the turn. */
@@ -40,27 +37,36 @@ export function signalWait(command: CommandOf<'signal'>, turn: Turn): SignalWait
   }
 }
 
-/** Registered just now: the first look was part of that. */
-function looked(command: CommandOf<'signal'>, turn: Turn): void {
-  const { signalSeq } = command
-  const release = () => turn.release(signalSeq)
-  if (isSettled(turn, signalSeq) || !isOver(command, turn)) release()
-  else expire(command, turn, release)
+/** Takes a payload or registers; a wait that is over by then ends. `done` is called afterwards. */
+function register(command: CommandOf<'signal'>, turn: Turn, done: () => void): void {
+  const then = () => {
+    if (isSettled(turn, command.signalSeq) || !isOver(command, turn)) done()
+    else expire(command, turn, done)
+  }
+  turn.journal.append({ wait: signalWait(command, turn), then }, { urgent: true })
 }
 
 /**
- * Registered by an earlier turn: it is not registered again, or it would take the token from whoever
- * waits on it by now. A payload that a crash left beside a waiter is paired first, whosever it is.
+ * An earlier turn registered, and the deadline passed. A payload in the buffer still wins. But the token
+ * is not taken from another run that waits on it by now, and neither is what is buffered for that one.
  */
-function expireRegistered(command: CommandOf<'signal'>, turn: Turn): void {
+function endOverdue(command: CommandOf<'signal'>, turn: Turn): void {
   turn.work(command.signalSeq, async () => {
-    await turn.needs.store.pairSignal(command.token, turn.now())
-    await new Promise<void>((landed) => {
-      expire(command, turn, landed)
+    const end = (await heldByAnother(command, turn)) ? expire : register
+    await new Promise<void>((done) => {
+      end(command, turn, done)
       turn.ring()
     })
     return undefined
   })
+}
+
+async function heldByAnother(command: CommandOf<'signal'>, turn: Turn): Promise<boolean> {
+  const { store } = turn.needs
+  const { waiter } = signalWait(command, turn)
+  const own = await store.listSignalWaitersByRunIds([turn.run.id])
+  if (own.some(({ token, seq }) => token === waiter.token && seq === waiter.seq)) return false
+  return store.hasSignalWaiter(waiter.token)
 }
 
 /** Ends the wait unless its position is settled by then; `landed` is called once that is durable. */
