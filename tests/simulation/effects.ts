@@ -20,6 +20,8 @@ export interface EffectsOptions {
   fail(kind: string, text: string): void
   note(text: () => string): void
   asked(): void
+  /** Transactions take no virtual time: the store has one connection. */
+  hastyTransactions?: boolean
   /** A number in [0, 1): by chance, or by `text` alone. */
   roll(text: string): number
 }
@@ -76,7 +78,7 @@ export class Effects {
     tx: unknown
   ): Promise<string> {
     const start = this.#started(scope, leaf, basis, 1)
-    if (leaf.ms > 0) await scope.time.sleep(leaf.ms)
+    if (leaf.ms > 0 && !this.#options.hastyTransactions) await scope.time.sleep(leaf.ms)
     ;(tx as TransactionHandle).effects.push(`${scope.runId} ${nameOf(leaf)}`)
     const key = `transaction ${leaf.id} ${start.count}`
     if (leaf.bad && this.#options.roll(key) < 0.6) throw new Error(`transaction ${leaf.id}`)

@@ -159,21 +159,35 @@ class FaultyStore {
 
   /** User code runs between the begin and the commit, which is an operation of its own. */
   async transaction(work: (tx: StoreTransaction) => Promise<unknown>): Promise<unknown> {
-    const { backend, effects } = this.#world
+    const { backend } = this.#world
     const handle: TransactionHandle = { effects: [] }
-    if (!backend.synchronous) {
-      // One connection: nothing else may wait for a transaction that waits for virtual time.
-      const whole = async () => {
-        const value = await backend.store.transaction!((tx) =>
-          work({ raw: handle, saveCheckpoint: (row, fence) => tx.saveCheckpoint(row, fence) })
-        )
-        effects.committed(handle)
-        return value
-      }
-      return this.#send({ name: 'transaction', args: [] }, whole)
-    }
+    if (!backend.synchronous) return this.#transactAtOnce(work, handle)
     await this.#send({ name: 'begin', args: [] }, () => undefined)
     return new Promise((resolve, reject) => this.#transact(work, handle, resolve, reject))
+  }
+
+  /** One connection: nothing else may wait for a transaction that waits for virtual time. */
+  #transactAtOnce(
+    work: (tx: StoreTransaction) => Promise<unknown>,
+    handle: TransactionHandle
+  ): Promise<unknown> {
+    const { backend, effects } = this.#world
+    const rows: StepCheckpoint[] = []
+    const args: unknown[] = [rows]
+    return this.#send({ name: 'commit', args }, async () => {
+      const value = await backend.store.transaction!((tx) =>
+        work({
+          raw: handle,
+          saveCheckpoint: (row, fence) => {
+            rows.push(row)
+            args[1] = fence
+            return tx.saveCheckpoint(row, fence)
+          },
+        })
+      )
+      effects.committed(handle)
+      return value
+    })
   }
 
   #transact(
@@ -300,6 +314,7 @@ class FaultyStore {
   }
 
   #seen(by: Operation, answer: unknown): void | Promise<void> {
+    if (READ.test(by.name)) return this.#world.after(by, answer)
     const looking = this.#world.shadow.look(by)
     if (looking instanceof Promise) return looking.then(() => this.#world.after(by, answer))
     this.#world.after(by, answer)
@@ -312,6 +327,9 @@ class FaultyStore {
     return k < 1 ? 'before' : k < 2 ? 'lost' : k < 3 ? 'late' : 'none'
   }
 }
+
+/** Operations that change nothing. */
+const READ = /^(get|list|has|count|query|settleTargets)/
 
 /** What was sent, whatever the sender does with it afterwards. */
 function copied<T>(value: T): T {

@@ -54,9 +54,9 @@ export async function runJobs(
 const data = workerData as JobData | undefined
 if (!isMainThread && data?.simulation) {
   const { worldOptions } = await import('./options.ts')
-  const options = await worldOptions(data)
+  const { options } = await worldOptions(data)
   parentPort!.on('message', (seed: number) => {
-    runSeed(seed, options(seed)).then(
+    runSeed(seed, options).then(
       (report) => parentPort!.postMessage(report),
       (error: Error) =>
         parentPort!.postMessage({ seed, failures: [`threw: ${error.stack}`], statuses: [] })

@@ -10,7 +10,7 @@
  */
 import { parseArgs } from 'node:util'
 import { runJobs } from './jobs.ts'
-import { worldOptions } from './options.ts'
+import { type SeedOptions, worldOptions } from './options.ts'
 import { isRule, RULES, type RuleName } from './rules.ts'
 import { runSeed, type SeedReport } from './seed_run.ts'
 import { REGRESSIONS } from './seeds.ts'
@@ -42,7 +42,15 @@ const failed = values.seed === undefined ? await runMany() : await runOne(Number
 process.exitCode = failed > 0 ? 1 : 0
 
 async function runOne(seed: number): Promise<number> {
-  const options = (await worldOptions(chosen))(seed)
+  const { options, dispose } = await worldOptions(chosen)
+  try {
+    return await tell(seed, options)
+  } finally {
+    await dispose()
+  }
+}
+
+async function tell(seed: number, options: SeedOptions): Promise<number> {
   if (values.shrink) {
     console.log(await shrink(seed, options, values.kind))
     return 0
@@ -53,7 +61,7 @@ async function runOne(seed: number): Promise<number> {
     console.log(JSON.stringify(program))
     console.log(trace.join('\n'))
   }
-  const report = await runSeed(seed, { ...options, compare: true })
+  const report = await runSeed(seed, { ...options, compare: options.compare ?? true })
   for (const failure of report.failures) console.log(failure)
   return summary(1, report.failures.length > 0 ? 1 : 0)
 }

@@ -12,12 +12,21 @@ export interface Chosen {
 
 export type SeedOptions = Omit<WorldOptions, 'seed'> & { compare?: boolean }
 
-export async function worldOptions(chosen: Chosen): Promise<(seed: number) => SeedOptions> {
+/** Answers the options of every seed, and how to let go of what they share. */
+export async function worldOptions(
+  chosen: Chosen
+): Promise<{ options: SeedOptions; dispose(): Promise<void> }> {
   const { off = [], store = 'memory' } = chosen
-  if (store === 'sqlite') throw new Error('not yet')
+  if (store === 'sqlite') {
+    if (off.length > 0) throw new Error('rules are switched off in the in-memory store only')
+    const { sqliteBackends } = await import('./sqlite_backend.ts')
+    const { create, dispose } = await sqliteBackends()
+    return { options: { backend: create, compare: false }, dispose }
+  }
   const backend: WorldOptions['backend'] = (dice) =>
     memoryBackend(dice, (memory, context) =>
       off.reduce((all, rule) => withoutRule(all, rule, context), memory)
     )
-  return () => ({ backend, off: new Set(off), compare: off.length > 0 ? false : undefined })
+  const compare = off.length > 0 ? false : undefined
+  return { options: { backend, off: new Set(off), compare }, dispose: async () => {} }
 }

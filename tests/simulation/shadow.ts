@@ -131,13 +131,9 @@ export function portReader(store: StateStore): Reader {
     return true
   }
   return {
-    async runs(ids) {
-      const found: WorkflowRun[] = []
-      for (const id of ids) {
-        const run = await store.getRun(id)
-        if (run && isNew(id, run)) found.push(run)
-      }
-      return found
+    async runs() {
+      const found = await store.listRuns({})
+      return found.filter((run) => isNew(run.id, run))
     },
     async rows(runId) {
       const rows = await store.listCheckpoints(runId)

@@ -113,7 +113,8 @@ class World {
     })
     shadow.watcher = this.#checks
     const asked = () => void time.activity++
-    const effects = new Effects({ shadow, fail, note, asked, roll })
+    const hastyTransactions = !this.#backend.synchronous
+    const effects = new Effects({ shadow, fail, note, asked, roll, hastyTransactions })
     if (random() < 0.25) this.#workers = new LocalWorkers({ random, effects, fail, note })
     this.#store = {
       time,

@@ -1,0 +1,35 @@
+/*
+ * The Lucid store on SQLite behind the simulated network: the same worlds on real SQL. One database for
+ * all worlds of a thread, emptied in between.
+ */
+import { DURABLE_TABLES } from '../../src/store/lucid/schema/tables.ts'
+import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
+import { createDatabase } from '../helpers/databases.ts'
+import type { Backend } from './backend.ts'
+import { portReader, Shadow } from './shadow.ts'
+
+export interface SqliteBackends {
+  create(): Backend
+  dispose(): Promise<void>
+}
+
+export async function sqliteBackends(): Promise<SqliteBackends> {
+  const { db, connectionName, cleanup } = await createDatabase('sqlite', { memory: true })
+  const store = new LucidStateStore(db, { connectionName })
+  await store.ensureSchema()
+  const create = (): Backend => ({
+    store,
+    shadow: new Shadow(portReader(store)),
+    synchronous: false,
+    call: (name, args) => (store[name as never] as (...a: unknown[]) => Promise<unknown>)(...args),
+    async waitedTokens() {
+      const waiters = await store.listSignalWaiters('')
+      return waiters.map(({ token }) => token)
+    },
+    async close() {
+      for (const table of Object.values(DURABLE_TABLES))
+        await db.connection(connectionName).from(table).delete()
+    },
+  })
+  return { create, dispose: cleanup }
+}
