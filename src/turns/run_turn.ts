@@ -113,10 +113,14 @@ export class RunTurn {
         handle.parking = true
         const report = await settleTurn(turn, outcome)
         if (report?.lost) await this.#release(hold)
+        turn.replay.onActivity = undefined
         if (report) return this.#finish(turn, outcome, report)
+      } catch (error) {
+        // Lost: the body gets to clean up, and can write nothing (invariant 8).
+        void turn.replay.unwind()
+        throw error
       } finally {
         turn.journal.close()
-        turn.replay.onActivity = undefined
       }
       // A cancel intent refused the settle: replay once more, and undo.
       handle.parking = false
@@ -266,6 +270,8 @@ export class RunTurn {
         frontier: outcome.frontier,
         replay: this.#needs.settings.continuations ? replay : undefined,
       })
+      // It may have moved by itself while its run was being settled.
+      if (replay.end || replay.position > outcome.frontier) replay.onActivity?.()
     } else {
       void replay.unwind()
     }
