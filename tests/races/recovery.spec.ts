@@ -261,6 +261,35 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(await world.store.getCheckpoint('r', 0), { output: 'fresh' })
     })
 
+    test('a body whose run was taken away gets to clean up', async ({ assert }) => {
+      const [slow, next] = [world.engine(), world.engine()]
+      const gate = deferred<void>()
+      const cleanups: string[] = []
+      for (const engine of [slow, next]) {
+        engine.register('w', '1', async (ctx) => {
+          try {
+            await Promise.all([
+              ctx.localStep('work', () => (engine === slow ? gate.promise : undefined)),
+              ctx.waitForSignal('go'),
+            ])
+          } finally {
+            cleanups.push(engine === slow ? 'slow' : 'next')
+          }
+        })
+      }
+      world.gate(slow).around('renewRunLock', () => new Promise(() => {}))
+      await slow.start('w', null, 'r')
+      await world.quiet()
+      world.time.jump(LEASE_MS + 1)
+      await next.recoverIncomplete()
+      await world.parked('r')
+      assert.deepEqual(cleanups, ['next'])
+      gate.resolve()
+      await world.quiet()
+      assert.deepEqual(cleanups, ['next', 'slow'])
+      assert.equal(await world.status('r'), 'suspended')
+    })
+
     test('a run that executes longer than its lease keeps it', async ({ assert }) => {
       const [engine, other] = [world.engine(), world.engine()]
       const gate = deferred<string>()
