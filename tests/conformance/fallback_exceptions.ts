@@ -62,6 +62,13 @@ const BY_REASON: [reason: string, cases: string[]][] = [
       'a fenced checkpoint commits only under the lease and turn of a live run',
     ],
   ],
+  [
+    'without an index over their mark a pass would read every cancelled run there ever was',
+    [
+      'unfinished cancels are cancelled runs that carry the mark, oldest mark first, capped',
+      'unfinished cancels respect the namespace before the limit',
+    ],
+  ],
   ['hints are lost; the poll is the truth', ['a wake hint reaches every listener until it stops']],
   [
     'a commit is a row of single writes: what precedes a refusal or a failure stays',

@@ -8,6 +8,7 @@ import {
   type StoreCase,
   type StoreUnderTest,
 } from '../../src/testing/contracts/state_store.ts'
+import { DEFECTS_OF_CHILDREN } from './defects_of_children.ts'
 
 /** Defects that custom stores really have: what is wrong, and the members that make it so. */
 type Defect = (store: InMemoryStateStore) => Partial<StateStore>
@@ -330,7 +331,7 @@ async function failingCase(defect: Defect): Promise<string | undefined> {
 }
 
 test.group('the state-store contract notices', () => {
-  for (const [what, defect] of Object.entries(DEFECTS)) {
+  for (const [what, defect] of Object.entries({ ...DEFECTS, ...DEFECTS_OF_CHILDREN })) {
     test(what, async ({ assert }) => {
       assert.isDefined(await failingCase(defect), 'no case fails')
     }).timeout(30_000)

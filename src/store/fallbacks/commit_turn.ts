@@ -9,6 +9,7 @@ import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import { mayReplace, withoutBeat } from '../ports/checkpoint_rules.ts'
 import {
   type ChildState,
+  eachOnce,
   refusedByIntent,
   type RowWrite,
   type SignalWait,
@@ -34,21 +35,19 @@ export async function commitTurn(store: CompleteRoles, commit: TurnCommit): Prom
   if (!completes) await insertRuns(store, commit)
   const children = commit.children && (await beget(store, commit.children))
   await stamp(store, commit)
-  if (!commit.settle) {
-    return { ...(await verdictOf(store, commit, true, stored)), ...(children ? { children } : {}) }
-  }
-  if (!(await settle(store, commit, commit.settle, stored))) {
+  if (commit.settle && !(await settle(store, commit, commit.settle, stored))) {
     await withdraw(store, commit, held)
     return verdictOf(store, commit, false, [])
   }
   if (completes) await letGo(store, commit)
-  return verdictOf(store, commit, true, stored)
+  const verdict = await verdictOf(store, commit, true, stored)
+  return children ? { ...verdict, children } : verdict
 }
 
 /** Inserts children, or marks those that exist; answers the state of the latter. */
 async function beget(store: CompleteRoles, children: WorkflowRun[]): Promise<ChildState[]> {
   const states: ChildState[] = []
-  for (const child of children) {
+  for (const child of eachOnce(children)) {
     if (await insertRun(store, child)) continue
     await store.updateRun(child.id, { awaited: true })
     const run = await store.getRun(child.id)

@@ -3,7 +3,7 @@
  * a store shared by several processes should have the real ones.
  */
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
-import { withoutBeat, withoutInput } from '../ports/checkpoint_rules.ts'
+import { firstOfEachKey, withoutBeat, withoutInput } from '../ports/checkpoint_rules.ts'
 import type { CheckpointSettlement, PendingSettles } from '../ports/pending_settles.ts'
 import type { CompleteRoles } from './complete_roles.ts'
 
@@ -17,7 +17,8 @@ export function pendingSettles(store: CompleteRoles): PendingSettles {
     },
 
     saveCheckpointsIfPending(checkpoints) {
-      return inOrder(checkpoints, (checkpoint) => store.saveCheckpointIfPending(checkpoint))
+      const first = firstOfEachKey(checkpoints)
+      return inOrder(checkpoints, async (row, i) => first[i] && store.saveCheckpointIfPending(row))
     },
 
     settleCheckpointsIfPending(settlements) {
@@ -46,8 +47,11 @@ function settled(row: StepCheckpoint, settlement: CheckpointSettlement): StepChe
   return next
 }
 
-async function inOrder<In>(items: In[], work: (item: In) => Promise<boolean>): Promise<boolean[]> {
+async function inOrder<In>(
+  items: In[],
+  work: (item: In, index: number) => Promise<boolean>
+): Promise<boolean[]> {
   const verdicts: boolean[] = []
-  for (const item of items) verdicts.push(await work(item))
+  for (const [index, item] of items.entries()) verdicts.push(await work(item, index))
   return verdicts
 }

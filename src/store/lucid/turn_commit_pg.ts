@@ -7,7 +7,7 @@
  */
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { WorkflowRun } from '../../types/run.ts'
-import type { SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
+import type { ChildState, SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
 import { assigned, IS_LIVE, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
 import { type Binding, type Fields, mustBeFresh, postgres } from './dialect.ts'
 import {
@@ -44,12 +44,15 @@ export async function commitOnPostgres(session: Session, commit: TurnCommit): Pr
   if (steps.length === 1) return commitStep(session, steps[0])
   return session.atomically(async (sql) => {
     const stored: StepCheckpoint[] = []
-    let last = await commitStep(sql, steps[0])
-    for (const step of steps.slice(1)) {
+    let children: ChildState[] | undefined
+    let last: TurnVerdict | undefined
+    for (const step of steps) {
+      last = await commitStep(sql, step)
+      if (!last.applied) return last
       stored.push(...last.stored)
-      if (last.applied) last = await commitStep(sql, step)
+      children ??= last.children
     }
-    return { ...last, stored: last.applied ? [...stored, ...last.stored] : [] }
+    return { ...last!, stored, ...(children ? { children } : {}) }
   })
 }
 
@@ -90,7 +93,8 @@ class CommitStatement {
       answers.push(`(SELECT string_agg(seq::text, ',') FROM written) AS written`)
     }
     if (this.#waits.length > 0) answers.push(...waitAnswers(run))
-    if (runs?.length) this.#insertRuns('born', runs, 'DO NOTHING RETURNING id')
+    else if (settle?.rekey) answers.push(`${mustBeFresh(unchanged(run))} AS fresh`)
+    if (runs?.length) this.#insertRuns('born', runs, UNLESS_THERE)
     if (children?.length) {
       this.#insertRuns('begotten', children, MARK_AWAITED)
       answers.push(CHILD_STATES)
@@ -273,7 +277,7 @@ class CommitStatement {
       INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
       SELECT a.run_id, a."key", a.str_value, a.num_value
       FROM ${name} JOIN ${this.#source('a', ATTRIBUTE_TYPES, attributes)} ON a.run_id = ${name}.id
-      ON CONFLICT DO NOTHING)`)
+      WHERE NOT ${name}.existed ON CONFLICT DO NOTHING)`)
   }
 
   #stamp(run: string): void {
@@ -329,6 +333,8 @@ class CommitStatement {
   }
 }
 
+const UNLESS_THERE = 'DO NOTHING RETURNING own.id, false AS existed'
+
 /** Under the child's own row lock, so that its settling write and this mark see each other. */
 const MARK_AWAITED = `DO UPDATE SET awaited = 1
   RETURNING own.id, own.status, own.output, own.error, own.xmax::text <> '0' AS existed`
@@ -338,12 +344,15 @@ const CHILD_STATES = `(SELECT json_agg(json_build_array(id, status, output, erro
 
 type TakenRow = [seq: number, id: string, payload: string | null]
 
+/** The run row is as the snapshot shows it: so are the waiters and rows of whoever locked it before. */
+const unchanged = (run: string): string =>
+  `(NOT run.held OR run.place = (SELECT ctid FROM ${T.runs} WHERE id = ${run}))`
+
 const waitAnswers = (run: string): string[] => [
   `(SELECT string_agg(seq::text, ',') FROM waiting WHERE look = 0) AS open`,
   `(SELECT json_agg(json_build_array(seq, id::text, payload))::text FROM taken) AS taken`,
-  `${mustBeFresh(`NOT run.held OR (
-      run.place = (SELECT ctid FROM ${T.runs} WHERE id = ${run})
-      AND NOT EXISTS (SELECT 1 FROM taken WHERE seq NOT IN (SELECT seq FROM written)))`)} AS fresh`,
+  `${mustBeFresh(`${unchanged(run)}
+      AND NOT EXISTS (SELECT 1 FROM taken WHERE seq NOT IN (SELECT seq FROM written))`)} AS fresh`,
 ]
 
 const numbers = (value: unknown): Set<number> =>

@@ -7,6 +7,7 @@ import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { WorkflowRun } from '../../types/run.ts'
 import {
   type ChildState,
+  eachOnce,
   type OrderStamp,
   refusedByIntent,
   type RowWrite,
@@ -299,7 +300,8 @@ async function expire(
 }
 
 /** Inserts runs unless their ids exist; answers those it inserted. */
-async function insertRuns(sql: Sql, runs: WorkflowRun[]): Promise<Set<unknown>> {
+async function insertRuns(sql: Sql, given: WorkflowRun[]): Promise<Set<unknown>> {
+  const runs = eachOnce(given)
   if (runs.length === 0) return new Set()
   const born = await sql.run(
     `INSERT INTO ${T.runs} (${listed(RUN_COLUMNS)})

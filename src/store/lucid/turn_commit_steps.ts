@@ -3,7 +3,12 @@
  * meet at a position or a token, which an ordinary turn never has, go one after the other.
  */
 import { isSettledStatus } from '../../types/checkpoint.ts'
-import { refusedByIntent, type SignalWait, type TurnCommit } from '../ports/turn_commits.ts'
+import {
+  eachOnce,
+  refusedByIntent,
+  type SignalWait,
+  type TurnCommit,
+} from '../ports/turn_commits.ts'
 
 export interface CommitStep extends TurnCommit {
   /** Nothing applies while the run carries a cancel intent. */
@@ -20,8 +25,8 @@ export function commitSteps(commit: TurnCommit): CommitStep[] {
     expiries,
     settle,
     stamps: firstOf(stamps, (stamp) => stamp.seq),
-    runs: firstOf(runs, (run) => run.id),
-    children: firstOf(children, (child) => child.id),
+    runs: runs && eachOnce(runs),
+    children: children && eachOnce(children),
   })
   if (meetsNowhere(whole)) return [whole]
   const steps = [
@@ -46,12 +51,9 @@ export function distinctWaits({
   ]
 }
 
-function firstOf<Item>(
-  items: Item[] | undefined,
-  key: (item: Item) => string | number
-): Item[] | undefined {
+function firstOf<Item>(items: Item[] | undefined, key: (item: Item) => number): Item[] | undefined {
   if (!items || items.length < 2) return items
-  const first = new Map<string | number, Item>()
+  const first = new Map<number, Item>()
   for (const item of items) {
     if (!first.has(key(item))) first.set(key(item), item)
   }

@@ -7,6 +7,7 @@ import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
 import {
   type ChildState,
+  eachOnce,
   refusedByIntent,
   type SignalWait,
   type TurnCommit,
@@ -46,7 +47,7 @@ export function commitTurn(tables: Tables, commit: TurnCommit): TurnVerdict {
 /** Inserts children, or marks those that exist; answers the state of the latter. */
 function applyChildren(tables: Tables, children: WorkflowRun[]): ChildState[] {
   const states: ChildState[] = []
-  for (const child of children) {
+  for (const child of eachOnce(children)) {
     const standing = tables.runs.get(child.id)
     if (standing) {
       tables.runs.patch(child.id, { awaited: true })

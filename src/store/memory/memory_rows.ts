@@ -11,7 +11,7 @@ import type {
   CheckpointStats,
 } from '../../types/query.ts'
 import type { ScheduleRecord } from '../../types/schedule.ts'
-import { aggregateRows, hasPrefix, selectRows } from '../ports/checkpoint_rules.ts'
+import { aggregateRows, firstOfEachKey, hasPrefix, selectRows } from '../ports/checkpoint_rules.ts'
 import type { CheckpointSettlement } from '../ports/pending_settles.ts'
 import type { SignalDelivery, SignalOutcome } from '../ports/turn_commits.ts'
 import type { WakeHint } from '../ports/wake_hints.ts'
@@ -94,7 +94,8 @@ export class MemoryRows {
 
   async saveCheckpointsIfPending(checkpoints: StepCheckpoint[]): Promise<boolean[]> {
     assertStorable(checkpoints, 'checkpoints')
-    return checkpoints.map((checkpoint) => this.tables.checkpoints.saveIfPending(checkpoint))
+    const first = firstOfEachKey(checkpoints)
+    return checkpoints.map((row, i) => first[i] && this.tables.checkpoints.saveIfPending(row))
   }
 
   async settleCheckpointsIfPending(settlements: CheckpointSettlement[]): Promise<boolean[]> {

@@ -168,7 +168,8 @@ const standsAlike = (before: StoredRun | undefined, after: StoredRun | undefined
   before?.status === after?.status &&
   before?.createdAt === after?.createdAt &&
   before?.wakeAt === after?.wakeAt &&
-  before?.wakeRequestedAt === after?.wakeRequestedAt
+  before?.wakeRequestedAt === after?.wakeRequestedAt &&
+  before?.cancelRequestedAt === after?.cancelRequestedAt
 
 export const decodeRun = (row: StoredRun): WorkflowRun =>
   decodeRow<WorkflowRun, typeof RUN_COLUMNS>(RUN_COLUMNS, row)

@@ -10,6 +10,7 @@ import {
 } from '../../types/checkpoint.ts'
 import type {
   CheckpointGroupStats,
+  CheckpointKey,
   CheckpointQuery,
   CheckpointRange,
   CheckpointStats,
@@ -49,6 +50,12 @@ export function inRange(row: Pick<RowKey, 'seq' | 'status'>, range: CheckpointRa
     (range.toSeq === undefined || row.seq <= range.toSeq) &&
     (range.statuses === undefined || range.statuses.includes(row.status))
   )
+}
+
+/** Of each entry: no earlier one has its key. */
+export function firstOfEachKey(rows: CheckpointKey[]): boolean[] {
+  const seen = new Set<string>()
+  return rows.map(({ runId, seq }) => seen.size < seen.add(`${seq}:${runId}`).size)
 }
 
 export const hasPrefix = (name: string, prefixes: string[]): boolean =>

@@ -103,7 +103,7 @@ export interface TurnVerdict {
    * settled one, and rows completed with a buffered payload. Empty when not applied.
    */
   stored: StepCheckpoint[]
-  /** The state of those `children` that existed before. */
+  /** The state of those `children` that existed before, each once. */
   children?: ChildState[]
 }
 
@@ -186,6 +186,12 @@ export function deliveredRow(
     startedAt: new Date(nowMs),
     finishedAt: new Date(nowMs),
   }
+}
+
+/** Of several runs with one id the first. */
+export function eachOnce(runs: WorkflowRun[]): WorkflowRun[] {
+  const ids = new Set<string>()
+  return runs.filter(({ id }) => ids.size < ids.add(id).size)
 }
 
 /** A cancel intent refuses this end of a turn: it must undo instead. */

@@ -3,7 +3,9 @@
  * have do not apply to it, but for those that the kit requires.
  */
 import { AGGREGATE_CASES } from './state_store/aggregates.ts'
+import { CHAIN_CASES } from './state_store/chains.ts'
 import { CHECKPOINT_CASES } from './state_store/checkpoints.ts'
+import { CHILD_CASES } from './state_store/children.ts'
 import { CLAIM_CASES } from './state_store/claims.ts'
 import { CONDITIONAL_RUN_CASES } from './state_store/conditional_runs.ts'
 import { DELIVERY_CASES } from './state_store/deliveries.ts'
@@ -21,6 +23,7 @@ import { TURN_COMMIT_CASES } from './state_store/turn_commits.ts'
 import { TURN_SETTLE_CASES } from './state_store/turn_settles.ts'
 import { TURN_WAIT_CASES } from './state_store/turn_waits.ts'
 import { VIEW_CASES } from './state_store/views.ts'
+import { WAVE_CASES } from './state_store/waves.ts'
 
 export type { StoreCase, StoreUnderTest } from './state_store/support.ts'
 
@@ -40,7 +43,10 @@ export const STATE_STORE_CASES: readonly StoreCase[] = [
   ...TURN_COMMIT_CASES,
   ...TURN_WAIT_CASES,
   ...TURN_SETTLE_CASES,
+  ...CHILD_CASES,
+  ...CHAIN_CASES,
   ...DELIVERY_CASES,
+  ...WAVE_CASES,
   ...CLAIM_CASES,
   ...RACE_CASES,
 ]

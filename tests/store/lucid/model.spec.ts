@@ -6,9 +6,10 @@ import { test } from '@japa/runner'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
 import { InMemoryStateStore } from '../../../src/store/memory/memory_store.ts'
 import { withoutBeat } from '../../../src/store/ports/checkpoint_rules.ts'
-import type { StepCheckpoint } from '../../../src/types/checkpoint.ts'
-import type { RunStatus, WorkflowRun } from '../../../src/types/run.ts'
+import type { TurnVerdict } from '../../../src/store/ports/turn_commits.ts'
+import type { RunStatus } from '../../../src/types/run.ts'
 import { createDatabase, reachableDialects } from '../../helpers/databases.ts'
+import { Dice, present, RUNS, STATUSES, without } from './dice.ts'
 
 type Both = Pick<LucidStateStore, keyof LucidStateStore & keyof InMemoryStateStore>
 type Call = { text: string; on: (store: Both) => Promise<unknown> }
@@ -16,16 +17,6 @@ type Call = { text: string; on: (store: Both) => Promise<unknown> }
 const CALLS = 500
 const SEEDS = [1, 2, 3]
 const T0 = 1_700_000_000_000
-const STATUSES: RunStatus[] = [
-  'pending',
-  'running',
-  'suspended',
-  'blocked',
-  'completed',
-  'failed',
-  'cancelled',
-  'dead',
-]
 
 const reachable = await reachableDialects()
 
@@ -43,7 +34,7 @@ for (const dialect of reachable.filter((name) => name !== 'mysql')) {
       const dice = new Dice(seed)
       const trace: string[] = []
       for (let step = 0; step < CALLS; step++) {
-        const { text, on } = dice.call(T0 + step * 10)
+        const { text, on } = randomCall(dice, T0 + step * 10)
         trace.push(text)
         const answer = await settled(on(lucid))
         assert.deepEqual(answer, await settled(on(memory)), trace.slice(-12).join('\n'))
@@ -70,12 +61,18 @@ async function settled(answer: Promise<unknown>): Promise<unknown> {
 
 function inOrder(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inOrder)
-  const verdict = value as { stored?: StepCheckpoint[] } | null
+  const verdict = value as Partial<TurnVerdict> | null
   if (!verdict || typeof verdict !== 'object' || !verdict.stored) return value
   // The beats of a row that a payload completed are not read back.
   const bySeq = new Map(verdict.stored.map((row) => [row.seq, withoutBeat(row)]))
-  return { ...verdict, stored: [...bySeq.values()].sort((a, b) => a.seq - b.seq) }
+  return {
+    ...verdict,
+    stored: [...bySeq.values()].sort((a, b) => a.seq - b.seq),
+    children: verdict.children?.map(present).sort(byId),
+  }
 }
+
+const byId = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? -1 : 1)
 
 async function snapshot(store: Both): Promise<unknown> {
   const waiters = await store.listSignalWaiters('')
@@ -86,127 +83,12 @@ async function snapshot(store: Both): Promise<unknown> {
   }
 }
 
-const RUNS = ['a', 'b', 'c', 'd']
-
-class Dice {
-  #state: number
-
-  constructor(seed: number) {
-    this.#state = seed
-  }
-
-  call(nowMs: number): Call {
-    const names = Object.keys(CALLS_BY_NAME)
-    const [text, on] = CALLS_BY_NAME[this.one(names)](this, nowMs)
-    return { text, on }
-  }
-
-  next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0
-    let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
-
-  below(n: number): number {
-    return Math.floor(this.next() * n)
-  }
-
-  one<T>(items: readonly T[]): T {
-    return items[this.below(items.length)]
-  }
-
-  maybe<T>(value: T, chance = 0.5): T | undefined {
-    return this.next() < chance ? value : undefined
-  }
-
-  some<T>(make: () => T, most = 3): T[] {
-    return Array.from({ length: this.below(most + 1) }, make)
-  }
-
-  run = () => this.one(RUNS)
-  seq = () => this.below(6)
-  token = () => `t${this.below(4)}`
-  owner = () => this.one(['me', 'you'])
-  turn = () => 1 + this.below(3)
-  namespace = () => this.one([undefined, undefined, 'default', 'other'])
-  payload = () => this.one<unknown>([undefined, null, 0, '', 'x', { deep: ['\u0000', '\ud800'] }])
-
-  row(runId: string, seq: number, nowMs: number): StepCheckpoint {
-    return {
-      runId,
-      seq,
-      name: `n${seq % 3}`,
-      kind: this.one(['local', 'remote', 'signal']),
-      stepId: `${runId}:${seq}`,
-      status: this.one(['pending', 'pending', 'running', 'completed', 'failed']),
-      ...present({
-        input: this.payload(),
-        output: this.payload(),
-        error: this.maybe({ message: 'no' }, 0.2),
-        wakeAt: this.maybe(nowMs + 50, 0.2),
-        order: this.maybe(this.below(9), 0.2),
-        parallelGroup: this.maybe('all:0', 0.2),
-        lastHeartbeatAt: this.maybe(new Date(nowMs - 1), 0.1),
-      }),
-      attempts: 1 + this.below(2),
-      enqueuedAt: new Date(nowMs),
-      startedAt: new Date(nowMs + 1),
-      finishedAt: new Date(nowMs + 2),
-    }
-  }
-
-  waiter(runId: string, seq: number, nowMs: number) {
-    return { token: this.token(), runId, seq, createdAt: new Date(nowMs) }
-  }
-
-  newRun(id: string, nowMs: number): WorkflowRun {
-    return {
-      id,
-      workflow: this.one(['w1', 'w2']),
-      workflowVersion: '1',
-      status: this.one(['pending', 'pending', 'suspended']),
-      input: this.payload(),
-      ...present({
-        namespace: this.namespace(),
-        wakeAt: this.maybe(nowMs + 30),
-        tags: this.maybe(['one', 'durable:singleton:admitted', 'singleton:k'], 0.4),
-        searchAttributes: this.maybe({ n: this.below(5), s: this.token(), b: this.next() < 0.5 }),
-      }),
-      createdAt: new Date(nowMs - this.below(20)),
-      updatedAt: new Date(nowMs),
-    }
-  }
-
-  patch(nowMs: number): Partial<WorkflowRun> {
-    const all: Partial<WorkflowRun> = {
-      status: this.one(STATUSES),
-      wakeAt: this.maybe(nowMs - 10 + this.below(60)),
-      wakeRequestedAt: this.maybe(nowMs),
-      waitSeqs: this.maybe({ from: 1, to: 3 }),
-      error: this.maybe({ message: 'boom' }),
-      output: this.payload(),
-      cancelRequestedAt: this.maybe(nowMs, 0.2),
-      lockedBy: this.maybe('me'),
-      lockedUntil: this.maybe(nowMs + 40),
-      awaited: this.maybe(true),
-      namespace: this.namespace(),
-      searchAttributes: this.maybe({ n: this.below(5) }),
-      updatedAt: new Date(nowMs),
-    }
-    return Object.fromEntries(Object.entries(all).filter(() => this.next() < 0.3))
-  }
-}
-
-const present = <T extends object>(fields: T): T =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T
-
-function without<T extends object>(object: T, key: keyof T): T {
-  const { [key]: dropped, ...rest } = object
-  return rest as T
-}
-
 const CALLS_BY_NAME: Record<string, (d: Dice, nowMs: number) => [string, Call['on']]> = {}
+
+function randomCall(dice: Dice, nowMs: number): Call {
+  const [text, on] = CALLS_BY_NAME[dice.one(Object.keys(CALLS_BY_NAME))](dice, nowMs)
+  return { text, on }
+}
 
 /** Registers a call: arguments are drawn once, then given to both stores. */
 function call<Args>(
@@ -295,7 +177,16 @@ call(
     await s.listPendingRuns(limit ?? 9, namespace),
     await s.listDueTimers(now, namespace, limit),
     await s.listOrphanedRuns(now, namespace, limit),
+    await s.listUnfinishedCancels(namespace, limit),
   ]
+)
+call(
+  'getRuns',
+  (d) => d.some(d.run, 5),
+  async (s, ids) => {
+    const runs = await s.getRuns(ids)
+    return runs.sort(byId)
+  }
 )
 call(
   'listRuns',
@@ -404,7 +295,13 @@ call(
 )
 call(
   'deliverSignal',
-  (d, nowMs) => ({ token: d.token(), payload: d.payload(), nowMs, buffer: d.next() < 0.7 }),
+  (d, nowMs) => ({
+    token: d.token(),
+    payload: d.payload(),
+    nowMs,
+    buffer: d.next() < 0.7,
+    urgent: d.maybe(true),
+  }),
   (s, delivery) => s.deliverSignal(delivery)
 )
 call(
@@ -440,6 +337,10 @@ for (const copy of ['', ' again', ' once more']) {
         const { waiter, row } = wait()
         return { waiter, row: { ...row, status: 'failed' as const } }
       }
+      // One id is started or awaited, and nobody awaits itself.
+      const others = RUNS.filter((id) => id !== runId)
+      const begins = d.one(others)
+      const child = () => ({ ...d.newRun(d.one(others), nowMs), awaited: true })
       return {
         runId,
         owner: d.owner(),
@@ -449,13 +350,20 @@ for (const copy of ['', ' again', ' once more']) {
         waits: d.some(wait, 2),
         expiries: d.some(expiry, 1),
         stamps: d.some(() => ({ seq: d.seq(), order: d.below(9) }), 2),
-        runs: d.some(() => d.newRun(d.run(), nowMs), 1),
+        runs: d.some(() => d.newRun(begins, nowMs), 1),
+        ...present({
+          children: d.maybe(
+            d.some(child).filter(({ id }) => id !== begins),
+            0.6
+          ),
+        }),
         settle: d.maybe(
           {
             status: d.one(STATUSES),
             // A settle never carries a wake request.
             patch: without(d.patch(nowMs), 'wakeRequestedAt'),
             looks: d.some(wait, 2),
+            ...present({ rekey: d.maybe({ from: d.token(), to: d.token() }) }),
           },
           0.3
         ),

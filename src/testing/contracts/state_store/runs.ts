@@ -6,13 +6,16 @@ import assert from 'node:assert/strict'
 import type { WorkflowRun } from '../../../types/run.ts'
 import {
   at,
+  byText,
   createRuns,
   ids,
   makeRow,
   makeRun,
   makeWaiter,
   matches,
+  range,
   runOf,
+  same,
   saveRows,
   sizeOf,
   T0,
@@ -110,6 +113,7 @@ export const RUN_CASES: StoreCase[] = [
         waitSeqs: { from: 0, to: 12 },
         cancelRequestedAt: T0 + 4,
         cancelRequestedBy: 'ops',
+        cancelCompensates: true,
         deadlineAt: T0 + 5,
         turns: 3,
         claimedAt: at(6),
@@ -120,10 +124,37 @@ export const RUN_CASES: StoreCase[] = [
         waitSeqs: undefined,
         cancelRequestedAt: undefined,
         cancelRequestedBy: undefined,
+        cancelCompensates: undefined,
         deadlineAt: undefined,
       }
       await store.updateRun('r', cleared)
       matches(await store.getRun('r'), { ...cleared, turns: 3, claimedAt: at(6) })
+    },
+  },
+  {
+    name: 'a run is born with its fields of turns, waves, deadlines and cancels',
+    requires: ['commitTurn', 'claimRun'],
+    async run(store) {
+      const run = makeRun('r', {
+        status: 'suspended',
+        waitSeqs: { from: 0, to: 0 },
+        cancelRequestedAt: T0 + 4,
+        cancelRequestedBy: 'ops',
+        cancelCompensates: true,
+        deadlineAt: T0 + 5,
+        turns: 3,
+        claimedAt: at(6),
+        awaited: true,
+      })
+      await createRuns(store, run, makeRun('s'))
+      matches(await store.getRun('r'), run)
+      matches(await store.getRun('s'), {
+        waitSeqs: undefined,
+        cancelRequestedAt: undefined,
+        cancelCompensates: undefined,
+        deadlineAt: undefined,
+        awaited: undefined,
+      })
     },
   },
   {
@@ -242,6 +273,35 @@ export const RUN_CASES: StoreCase[] = [
       got.status = 'failed'
       got.workflow = 'other'
       matches(await store.getRun('r'), { status: 'pending', workflow: 'orders', tags: ['t'] })
+    },
+  },
+  {
+    name: 'runs by ids equal single reads; missing ones are absent, doubles collapse',
+    requires: ['getRuns'],
+    async run(store) {
+      const run = makeRun('a', { output: [1], tags: ['t'], waitSeqs: { from: 1, to: 2 } })
+      await createRuns(store, run, makeRun('A', { namespace: 'acme' }), makeRun('z'))
+      const found = await store.getRuns(['A', 'nobody', 'a', 'A'])
+      same(
+        found.sort((x, y) => byText(x.id, y.id)),
+        [await runOf(store, 'A'), await runOf(store, 'a')]
+      )
+      assert.deepEqual(await store.getRuns(['nobody']), [])
+      assert.deepEqual(await store.getRuns([]), [])
+    },
+  },
+  {
+    name: 'runs by ids may be more than one statement holds',
+    requires: ['getRuns'],
+    async run(store) {
+      const all = range(1000, 2199).map((n) => `r${n}`)
+      await Promise.all(
+        [0, 1, 2, 3].map(async (quarter) => {
+          for (let i = quarter; i < all.length; i += 4) await store.createRun(makeRun(all[i]))
+        })
+      )
+      const found = await store.getRuns([...all, 'nobody', ...all])
+      assert.deepEqual(ids(found).sort(), all)
     },
   },
   {

@@ -3,10 +3,16 @@
  */
 import assert from 'node:assert/strict'
 import type { WorkflowRun } from '../../../types/run.ts'
-import { at, createRuns, ids, makeRun, sizeOf, T0, type StoreCase } from './support.ts'
+import { at, createRuns, ids, makeRun, matches, sizeOf, T0, type StoreCase } from './support.ts'
 
 const parked = (id: string, wakeAt: number | undefined, fields: Partial<WorkflowRun> = {}) =>
   makeRun(id, { status: 'suspended', wakeAt, ...fields })
+
+const cancelled = (
+  id: string,
+  cancelRequestedAt: number | undefined,
+  fields: Partial<WorkflowRun> = {}
+) => makeRun(id, { status: 'cancelled', cancelRequestedAt, ...fields })
 
 const ALL_STATUSES = [
   'pending',
@@ -207,6 +213,46 @@ export const SCAN_CASES: StoreCase[] = [
       )
       assert.deepEqual(ids(await store.listOrphanedRuns(T0, 'acme', 1)), ['mine'])
       assert.equal(sizeOf(await store.listOrphanedRuns(T0)), 2)
+    },
+  },
+  {
+    name: 'unfinished cancels are cancelled runs that carry the mark, oldest mark first, capped',
+    requires: ['listUnfinishedCancels'],
+    async run(store) {
+      await createRuns(
+        store,
+        ...ALL_STATUSES.map((status) => makeRun(status, { status, cancelRequestedAt: T0 + 5 })),
+        ...['b', 'B', 'a'].map((id) => cancelled(id, T0 + 7)),
+        cancelled('first', T0 - 3, { createdAt: at(99), cancelCompensates: true }),
+        cancelled('told', undefined)
+      )
+      const listed = async (limit?: number) =>
+        ids(await store.listUnfinishedCancels(undefined, limit))
+      assert.deepEqual(await listed(), ['first', 'cancelled', 'B', 'a', 'b'])
+      assert.deepEqual(await listed(2), ['first', 'cancelled'])
+      assert.deepEqual(await listed(0), [])
+      const [run] = await store.listUnfinishedCancels()
+      matches(run, cancelled('first', T0 - 3, { createdAt: at(99), cancelCompensates: true }))
+      await store.updateRunIf('first', ['cancelled'], { cancelRequestedAt: undefined })
+      await store.updateRun('told', { cancelRequestedAt: T0 })
+      await store.deleteRun('b')
+      assert.deepEqual(await listed(), ['told', 'cancelled', 'B', 'a'])
+    },
+  },
+  {
+    name: 'unfinished cancels respect the namespace before the limit',
+    requires: ['listUnfinishedCancels'],
+    async run(store) {
+      await createRuns(
+        store,
+        cancelled('theirs', T0, { namespace: 'globex' }),
+        cancelled('mine', T0 + 1, { namespace: 'acme' }),
+        cancelled('ours', T0 + 2)
+      )
+      assert.deepEqual(ids(await store.listUnfinishedCancels('acme', 1)), ['mine'])
+      assert.deepEqual(ids(await store.listUnfinishedCancels('default')), ['ours'])
+      assert.deepEqual(await store.listUnfinishedCancels('nobody'), [])
+      assert.equal(sizeOf(await store.listUnfinishedCancels()), 3)
     },
   },
 ]

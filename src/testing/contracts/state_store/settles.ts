@@ -190,6 +190,11 @@ const SAVES: StoreCase[] = [
       ])
       assert.deepEqual(answers, [true, false])
       matches(await store.getCheckpoint('r', 0), { output: 'first' })
+      const open = pendingRow('r', 1)
+      await store.saveCheckpoint(open)
+      const again = [{ ...open, attempts: 2 }, makeRow('r', 1)]
+      assert.deepEqual(await store.saveCheckpointsIfPending(again), [true, false])
+      matches(await store.getCheckpoint('r', 1), { status: 'pending', attempts: 2 })
     },
   },
   {

@@ -40,12 +40,14 @@ const everything = (): Partial<TurnCommit> => ({
   ],
   expiries: [{ waiter: makeWaiter('old', 'r', 3), row: makeRow('r', 3, { status: 'failed' }) }],
   runs: [makeRun('child')],
+  children: [makeRun('kid', { awaited: true }), makeRun('standing', { awaited: true })],
   settle: { status: 'suspended', patch: { wakeAt: T0 + 5 } },
 })
 
 /** What `everything` would touch, as it is before. */
 async function prepare(store: StoreUnderTest): Promise<void> {
   await store.saveCheckpoint(makeRow('r', 9))
+  await store.createRun(makeRun('standing'))
   await store.bufferSignal('early', 'payload')
   await store.putSignalWaiter(makeWaiter('old', 'r', 3))
 }
@@ -55,6 +57,8 @@ async function nothingChanged(store: StoreUnderTest): Promise<void> {
   assert.deepEqual(tokens(await store.listSignalWaiters('')), ['old'])
   assert.deepEqual(await takeAllBuffered(store, 'early'), ['payload'])
   assert.equal(await store.getRun('child'), null)
+  assert.equal(await store.getRun('kid'), null)
+  matches(await store.getRun('standing'), { awaited: undefined })
 }
 
 const REFUSED = { applied: false, stored: [] }
@@ -246,6 +250,7 @@ const ROWS: StoreCase[] = [
       await saveRows(store, makeRow('r', 5, { status: 'failed' }), makeRow('r', 9))
       await store.bufferSignal('early', 'first')
       await store.bufferSignal('early', 'second')
+      await store.createRun(makeRun('standing', { status: 'completed', output: 1 }))
       const { settle, ...fields } = everything()
       const rows = [
         { row: makeRow('r', 0, { output: 'mine', order: 1 }) },
@@ -254,9 +259,12 @@ const ROWS: StoreCase[] = [
       matches(await commit(store, { ...fields, rows }), { applied: true })
       const before = await store.listCheckpoints('r')
       await store.updateRun('child', { priority: 5 })
+      await store.updateRun('kid', { priority: 6 })
       matches(await commit(store, { ...fields, rows }), { applied: true })
       same(await store.listCheckpoints('r'), before)
       matches(await store.getRun('child'), { priority: 5 })
+      matches(await store.getRun('kid'), { priority: 6, awaited: true })
+      matches(await store.getRun('standing'), { output: 1, awaited: true })
       assert.deepEqual(await takeAllBuffered(store, 'early'), ['second'])
       assert.deepEqual(tokens(await store.listSignalWaiters('')), ['new'])
     },

@@ -2,6 +2,7 @@
  * Contract: runs that a commit inserts, and the end of a turn.
  */
 import assert from 'node:assert/strict'
+import type { SeqRange } from '../../../foundation/control_flow.ts'
 import { SINGLETON_ADMITTED, SINGLETON_TRACKED } from '../../../store/ports/singleton_rules.ts'
 import {
   at,
@@ -127,6 +128,58 @@ const SETTLES: StoreCase[] = [
         lockedUntil: undefined,
       })
       assert.equal(await store.tryLockRun('r', 'other', T0 + 99, T0), true)
+    },
+  },
+  {
+    name: 'a range that a settle writes is there until a claim or a later settle takes it',
+    requires: ['commitTurn', 'claimRun'],
+    async run(store) {
+      await createHeldRun(store, 'r', { waitSeqs: { from: 0, to: 9 } })
+      const park = (turn: number, waitSeqs: SeqRange | undefined) =>
+        commit(store, { turn, settle: { status: 'suspended', patch: { waitSeqs } } })
+      const claim = () =>
+        store.claimRun({
+          runId: 'r',
+          owner: 'me',
+          leaseUntilMs: T0 + 99,
+          nowMs: T0,
+          from: ['suspended'],
+        })
+      await park(1, { from: 2, to: 70_000 })
+      matches(await store.getRun('r'), { waitSeqs: { from: 2, to: 70_000 } })
+      const claimed = await claim()
+      matches(claimed!.run, { waitSeqs: undefined, turns: 2 })
+      matches(await store.getRun('r'), { waitSeqs: undefined })
+      await store.updateRun('r', { waitSeqs: { from: 1, to: 1 } })
+      await park(2, undefined)
+      matches(await store.getRun('r'), { waitSeqs: undefined, status: 'suspended' })
+    },
+  },
+  {
+    name: 'settles and claims keep the intent of a cancel, how it is meant and who asked',
+    requires: ['commitTurn', 'claimRun'],
+    async run(store) {
+      const intent = {
+        cancelRequestedAt: T0 + 1,
+        cancelRequestedBy: 'ops',
+        cancelCompensates: true,
+      }
+      await createHeldRun(store, 'r', intent)
+      const settle = { status: 'suspended', patch: {}, evenIfCancelRequested: true } as const
+      matches(await commit(store, { settle }), { applied: true, cancelRequested: true })
+      matches(await store.getRun('r'), intent)
+      const from = ['suspended' as const]
+      const claimed = await store.claimRun({
+        runId: 'r',
+        owner: 'me',
+        leaseUntilMs: T0 + 99,
+        nowMs: T0,
+        from,
+      })
+      matches(claimed!.run, intent)
+      const end = { status: 'cancelled', patch: { error: { message: 'cancelled' } } } as const
+      matches(await commit(store, { turn: 2, settle: end }), { applied: true })
+      matches(await store.getRun('r'), { ...intent, status: 'cancelled' })
     },
   },
   {

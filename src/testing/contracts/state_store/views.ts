@@ -28,23 +28,25 @@ async function createTenants(store: StoreUnderTest): Promise<void> {
       store,
       makeRun(`${namespace}-p`, fields),
       makeRun(`${namespace}-r`, { ...fields, status: 'running' }),
-      makeRun(`${namespace}-s`, { ...fields, status: 'suspended', wakeAt: T0 })
+      makeRun(`${namespace}-s`, { ...fields, status: 'suspended', wakeAt: T0 }),
+      makeRun(`${namespace}-c`, { ...fields, status: 'cancelled', cancelRequestedAt: T0 })
     )
   }
 }
 
 /** Ids of every run that any run read of the view answers. */
 async function seenThrough(view: StateStore, namespace?: string): Promise<string[]> {
-  const points = await Promise.all(
-    ['acme-p', 'globex-p', 'acme-r', 'globex-r'].map((id) => view.getRun(id))
-  )
+  const known = ['acme-p', 'globex-p', 'acme-r', 'globex-r']
+  const points = await Promise.all(known.map((id) => view.getRun(id)))
   const lists = [
     points.filter((run) => run !== null),
     await view.listRuns({ namespace }),
     await view.listIncompleteRuns(namespace),
     await view.listPendingRuns(9, namespace),
     await view.listDueTimers(T0, namespace),
+    (await view.getRuns?.(known)) ?? [],
     (await view.listOrphanedRuns?.(T0, namespace)) ?? [],
+    (await view.listUnfinishedCancels?.(namespace)) ?? [],
   ]
   return [...new Set(lists.flatMap(ids))].sort()
 }
@@ -56,15 +58,15 @@ const SCOPES: StoreCase[] = [
     async run(store) {
       await createTenants(store)
       const view = store.withScope({ namespace: 'acme' })
-      assert.deepEqual(await seenThrough(view), ['acme-p', 'acme-r', 'acme-s'])
+      assert.deepEqual(await seenThrough(view), ['acme-c', 'acme-p', 'acme-r', 'acme-s'])
       assert.equal(await view.getRun('globex-p'), null)
-      if (view.countRuns) assert.equal(await view.countRuns({}), 3)
+      if (view.countRuns) assert.equal(await view.countRuns({}), 4)
       if (view.runFacets) {
         const facets = await view.runFacets({})
         assert.ok(facets.length > 0 && facets.every((row) => row.origin === '@acme/x'))
       }
       if (view.runValueFacets) {
-        same(await view.runValueFacets('namespace', {}), [{ value: 'acme', count: 3 }])
+        same(await view.runValueFacets('namespace', {}), [{ value: 'acme', count: 4 }])
       }
     },
   },
@@ -77,7 +79,7 @@ const SCOPES: StoreCase[] = [
       assert.deepEqual(await view.listRuns({ namespace: 'globex' }), [])
       assert.deepEqual(await view.listPendingRuns(9, 'globex'), [])
       if (view.countRuns) assert.equal(await view.countRuns({ namespace: 'globex' }), 0)
-      assert.equal(sizeOf(await view.listRuns({ namespace: 'acme' })), 3)
+      assert.equal(sizeOf(await view.listRuns({ namespace: 'acme' })), 4)
     },
   },
   {
@@ -85,9 +87,9 @@ const SCOPES: StoreCase[] = [
     requires: ['withScope'],
     async run(store) {
       await createTenants(store)
-      assert.equal(sizeOf(await seenThrough(store.withScope({}))), 6)
+      assert.equal(sizeOf(await seenThrough(store.withScope({}))), 8)
       const acme = store.withScope({ namespace: 'acme' })
-      assert.equal(sizeOf(await seenThrough(acme.withScope!({}))), 3)
+      assert.equal(sizeOf(await seenThrough(acme.withScope!({}))), 4)
       assert.deepEqual(await seenThrough(acme.withScope!({ namespace: 'globex' })), [])
     },
   },
