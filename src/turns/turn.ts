@@ -56,6 +56,8 @@ export class Turn {
   readonly journal: Journal
   readonly replay: Replay
   readonly finished: Completion[] = []
+  /** Positions whose waits this turn has put. */
+  readonly registered = new Set<number>()
   /** Positions whose work is under way in this turn. */
   readonly #working = new Set<number>()
   readonly #looked = new Set<number>()

@@ -5,8 +5,9 @@
  * takes another path.
  */
 import type { WorkflowCtx } from '../../src/types/ctx.ts'
-import type { Leaf, Node, Program } from './programs.ts'
-import { nameOf } from './programs.ts'
+import { DURABLE_STEP_NAME, type StepRef } from '../../src/types/step.ts'
+import type { FanLeaf, Leaf, Node, Program } from './programs.ts'
+import { childNameOf, nameOf } from './programs.ts'
 import { macrotask } from './virtual_time.ts'
 import type { EffectScope, Effects } from './effects.ts'
 
@@ -73,12 +74,18 @@ export async function play(
 
 /** What a body tells of an error. */
 function said(error: unknown): string {
-  const { errors, message } = error as Error & { errors?: unknown[] }
+  const { errors, message, failures } = error as Error & {
+    errors?: unknown[]
+    failures?: { index: number; error: string }[]
+  }
+  if (failures) return `${message} ${failures.map(({ index, error: text }) => [index, text])}`
   return errors ? `any: ${errors.map(said).join(' | ')}` : message
 }
 
 export interface BodyContext {
   ctx: WorkflowCtx
+  /** The workflow's name: those of its children begin with it. */
+  workflow: string
   effects: Effects
   scope: EffectScope
 }
@@ -105,7 +112,7 @@ async function onCtx(context: BodyContext, leaf: Leaf, seen: () => string): Prom
   return value === undefined ? leaf.t : value
 }
 
-function callCtx({ ctx, effects, scope }: BodyContext, leaf: Leaf, basis: string) {
+function callCtx({ ctx, effects, scope, workflow }: BodyContext, leaf: Leaf, basis: string) {
   const name = nameOf(leaf)
   switch (leaf.t) {
     case 'step': {
@@ -141,7 +148,43 @@ function callCtx({ ctx, effects, scope }: BodyContext, leaf: Leaf, basis: string
       return ctx.setEvent(name, leaf.id)
     case 'patched':
       return ctx.patched(name)
+    case 'child':
+      return ctx.child(`${workflow}.${childNameOf(leaf)}`, { round: 0 })
+    case 'spawn':
+      return ctx.startChild(
+        `${workflow}.${childNameOf(leaf)}`,
+        { round: 0 },
+        spawnIdOf(ctx, leaf.id)
+      )
+    case 'join':
+      return ctx.child(
+        `${workflow}.${childNameOf(leaf)}`,
+        { round: 0 },
+        spawnIdOf(ctx, leaf.spawned)
+      )
+    case 'fan':
+      return callFan(ctx, leaf, workflow)
     case 'pause':
       return leaf.ms < 100 ? macrotask() : scope.time.sleep(leaf.ms)
   }
+}
+
+const spawnIdOf = (ctx: WorkflowCtx, id: number): string => `${ctx.runId}.x${id}`
+
+function callFan(ctx: WorkflowCtx, leaf: FanLeaf, workflow: string): Promise<unknown> {
+  const { id, size, bad, tries, backoffMs, mode, concurrency, program } = leaf
+  const indexes = Array.from({ length: size }, (_, index) => index)
+  if (program) {
+    const child = `${workflow}.${childNameOf(leaf)}`
+    const inputs = indexes.map((index) => ({ round: 0, index }))
+    return mode === 'settled'
+      ? ctx.allSettled(child, inputs, { concurrency })
+      : ctx.all(child, inputs, { mode, concurrency })
+  }
+  const step = Object.assign(() => '', { [DURABLE_STEP_NAME]: nameOf(leaf) }) as StepRef
+  const inputs = indexes.map((index) => ({ run: ctx.runId, id, bad, index }))
+  const policy = { retries: tries, backoffMs, concurrency }
+  return mode === 'settled'
+    ? ctx.allSettled(step, inputs, policy)
+    : ctx.all(step, inputs, { ...policy, mode })
 }

@@ -38,6 +38,13 @@ export interface StepInput {
   id: number
   bad: boolean
   undo?: 'good' | 'bad'
+  /** Of a fan's member. */
+  index?: number
+}
+
+/** What a step answers: whose it is, and something of its own. */
+export function stepOutput({ id, index }: StepInput, roll: number): string {
+  return `S${id}.${index === undefined ? '' : `${index}.`}${Math.floor(1000 * roll)}`
 }
 
 const REDELIVERY_MS = 700
@@ -112,9 +119,10 @@ export class Broker {
     this.tasks++
     note(() => `the broker has ${task.stepId} attempt ${task.attempt}`)
     if (!faults) {
-      const { id } = stepInput(task)
-      const result = this.#work(task, `${task.name} ${id} ${task.attempt}`)
-      const delay = 20 + 7 * Math.floor(50 * this.#world.roll(`delay ${task.name} ${id}`))
+      const { id, index } = stepInput(task)
+      const key = `${task.name} ${id} ${index}`
+      const result = this.#work(task, `${key} ${task.attempt}`)
+      const delay = 20 + 7 * Math.floor(50 * this.#world.roll(`delay ${key}`))
       time.after(delay, () => this.#deliver(result, 0))
       return
     }
@@ -134,7 +142,8 @@ export class Broker {
   /** A worker runs the task. */
   #work(task: RemoteTask, key: string): StepResult {
     const { roll, effects, time } = this.#world
-    const { id, bad, undo } = stepInput(task)
+    const input = stepInput(task)
+    const { id, bad, undo } = input
     const { runId, seq, stepId } = task
     const isUndo = task.name === 'undo'
     const share = isUndo ? (undo === 'bad' ? 0.5 : 0.02) : bad ? 0.5 : 0.03
@@ -144,7 +153,7 @@ export class Broker {
       return { runId, seq, stepId, status: 'failed', error, startedAt }
     }
     if (isUndo) effects.undone(runId, `s${id}`)
-    const output = isUndo ? 'undone' : `S${id}.${Math.floor(1000 * roll(`output ${key}`))}`
+    const output = isUndo ? 'undone' : stepOutput(input, roll(`output ${key}`))
     return { runId, seq, stepId, status: 'completed', output, startedAt }
   }
 

@@ -6,11 +6,13 @@ import { isTerminalStatus, type WorkflowRun } from '../../src/types/run.ts'
 import type { StepError } from '../../src/foundation/failure.ts'
 import type { LeaseFence } from '../../src/store/ports/transactions.ts'
 import type { TurnCommit, TurnVerdict } from '../../src/store/ports/turn_commits.ts'
+import { parentRunIdOf } from '../../src/foundation/ids.ts'
 import type { Operation, Shadow, Watcher } from './shadow.ts'
 import type { VirtualTime } from './virtual_time.ts'
 
 /** How long news may lie before somebody takes the run, in ms. */
 const PATIENCE_MS = 3000
+const ORPHAN_MS = 5000
 /** Longer than any read takes. */
 const SLOW_MS = 1000
 
@@ -46,6 +48,8 @@ export class Checks implements Watcher {
   before({ name, args }: Operation): void {
     this.#held = undefined
     if (name === 'commitTurn') {
+      const { runs = [], children = [] } = args[0] as TurnCommit
+      for (const run of [...runs, ...children]) this.#options.shadow.expect(run.id)
       this.#held = this.#options.shadow.run((args[0] as TurnCommit).runId)
     } else if (name === 'commit') {
       const [[row]] = args as [StepCheckpoint[]]
@@ -81,9 +85,10 @@ export class Checks implements Watcher {
     if (status === 'suspended' && after.wakeAt === undefined && !after.wakeRequestedAt) {
       this.#fail('nowake', `${id} is parked without a wake`)
     }
-    if (after.cancelRequestedAt !== undefined) this.intents.add(id)
+    if (after.cancelCompensates && !isTerminalStatus(status)) this.intents.add(id)
     if (after.wakeRequestedAt === undefined) this.#stampedAt.delete(id)
     else if (!this.#stampedAt.has(id)) this.#stampedAt.set(id, time.now)
+    if (before && status === 'running' && before.status !== status) this.#orphaned(after)
     const claimed = by.name === 'claimRun' || by.name === 'claimDueRuns'
     if (claimed && before && status === 'running') this.#claimed(before)
   }
@@ -92,7 +97,7 @@ export class Checks implements Watcher {
     const { note, time } = this.#options
     const where = `${after.runId}#${after.seq}`
     note(() => `  row ${where} ${describeRow(before)} → ${describeRow(after)} by ${by.process}`)
-    if (before && after.seq >= 0 && (before.name !== after.name || before.kind !== after.kind)) {
+    if (before && after.seq >= 0 && !isSamePosition(before, after)) {
       this.#fail('position', `${where}: ${before.name} is overwritten by ${after.name}`)
     }
     if (after.error && !same(before?.error, after.error)) this.#explained(where, after.error)
@@ -198,11 +203,24 @@ export class Checks implements Watcher {
       this.#fail('latestamp', `${id} was stamped ${Math.round(time.now - stampedAt)} ms ago`)
     }
     if (wakeRequestedAt !== undefined) return
+    const { waitSeqs } = before
     for (const [seq, at] of this.#news.get(id) ?? []) {
+      // A fan is woken once a wave.
+      if (waitSeqs && seq >= waitSeqs.from && seq <= waitSeqs.to) continue
       if (time.now - at <= PATIENCE_MS) continue
       const age = Math.round(time.now - at)
       this.#fail('latenews', `${id}#${seq} was settled ${age} ms ago and nobody woke the run`)
     }
+  }
+
+  /** A child of a cancelled run does not go on for long. */
+  #orphaned({ id, cancelRequestedAt }: WorkflowRun): void {
+    const parentId = parentRunIdOf(id) ?? /^(.*)\.x\d+(?:~\d+)?$/.exec(id)?.[1]
+    const parent = parentId === undefined ? undefined : this.#options.shadow.run(parentId)
+    if (parent?.status !== 'cancelled' || cancelRequestedAt !== undefined) return
+    const ago = this.#options.time.now - (this.#endedAt.get(parent.id) ?? 0)
+    if (ago > ORPHAN_MS)
+      this.#fail('orphan', `${id} goes on ${Math.round(ago)} ms after ${parent.id}`)
   }
 
   #read([runId, seqs, from]: [string, number[], number]): void {
@@ -217,12 +235,22 @@ export class Checks implements Watcher {
   }
 }
 
+/** A child's row names the run that its chain went on as. */
+const isSamePosition = (a: StepCheckpoint, b: StepCheckpoint): boolean =>
+  a.kind === b.kind &&
+  (a.name === b.name || (a.name.startsWith('signal:child:') && isLater(b.name, a.name)))
+
+const isLater = (name: string, than: string): boolean =>
+  name.replace(/~\d+$/, '') === than.replace(/~\d+$/, '')
+
 const EXPECTED_ERROR = new RegExp(
   [
-    '^(local|transaction|undo|s\\d+) \\d+$',
+    '^(local|transaction|undo|[sf]\\d+) \\d+$',
+    '^child "\\S+" failed: ',
+    '^ctx.all: \\d+ of \\d+ child\\(ren\\) failed: ',
     '^no signal "tok\\d" within \\d+ms$',
     '^the broker did not answer$',
-    '^step "s\\d+" was dispatched \\d+ times without an answer$',
+    '^step "[sf]\\d+" was dispatched \\d+ times without an answer$',
     '^step r\\S+: no result or heartbeat within \\d+ms$',
     '^step "l\\d+" took longer than \\d+ms$',
     '^All promises were rejected$',

@@ -2,7 +2,7 @@
  * Effects: what user code does outside the store, and the checks on it. A finished effect never runs
  * again; an unfinished one runs again only in another turn, and on the same facts.
  */
-import type { Leaf } from './programs.ts'
+import type { FanLeaf, Leaf } from './programs.ts'
 import { nameOf } from './programs.ts'
 import type { Shadow } from './shadow.ts'
 import type { ProcessTime } from './virtual_time.ts'
@@ -56,9 +56,15 @@ export class Effects {
 
   /** The body was answered: by its own node's result. */
   received(scope: EffectScope, leaf: Leaf, value: unknown): void {
-    const expected = ANSWERS[leaf.t](leaf)
-    if (expected instanceof RegExp ? expected.test(String(value)) : value === expected) return
-    this.#options.fail('mixed', `${scope.runId} ${nameOf(leaf)} was answered ${String(value)}`)
+    const expected = ANSWERS[leaf.t](leaf, scope.runId)
+    const fits =
+      typeof expected === 'function'
+        ? expected(value)
+        : expected instanceof RegExp
+          ? expected.test(String(value))
+          : value === expected
+    if (!fits)
+      this.#options.fail('mixed', `${scope.runId} ${nameOf(leaf)} was answered ${String(value)}`)
   }
 
   async local(scope: EffectScope, leaf: LocalLeaf, basis: string): Promise<string> {
@@ -159,7 +165,8 @@ export class Effects {
   }
 }
 
-const ANSWERS: Record<Leaf['t'], (leaf: Leaf) => RegExp | unknown> = {
+/** What may answer a leaf: a pattern, a test, or the value itself. */
+const ANSWERS: Record<Leaf['t'], (leaf: Leaf, runId: string) => unknown> = {
   step: (leaf) => new RegExp(`^S${leaf.id}\\.`),
   local: (leaf) => new RegExp(`^L${leaf.id}\\.`),
   transaction: (leaf) => new RegExp(`^T${leaf.id}\\.`),
@@ -169,5 +176,27 @@ const ANSWERS: Record<Leaf['t'], (leaf: Leaf) => RegExp | unknown> = {
   signal: (leaf) => (leaf.t === 'signal' ? new RegExp(`^${leaf.token}/`) : undefined),
   setEvent: () => undefined,
   patched: () => true,
+  child: () => isBodyOutput,
+  spawn: (leaf, runId) => `${runId}.x${leaf.id}`,
+  join: () => isBodyOutput,
+  fan: (leaf) => (value: unknown) => leaf.t === 'fan' && isJoined(leaf, value),
   pause: () => undefined,
 }
+
+const isBodyOutput = (value: unknown): boolean => Array.isArray((value as { log?: unknown })?.log)
+
+/** One answer a member, in input order, each of its own. */
+function isJoined({ id, size, program, mode }: FanLeaf, value: unknown): boolean {
+  if (!Array.isArray(value) || value.length !== size) return false
+  return value.every((member: unknown, index) => {
+    if (mode === 'settled') {
+      const end = member as { status: string; value?: unknown }
+      if (end.status === 'rejected') return true
+      return program ? isBodyOutput(end.value) : isMember(id, index, end.value)
+    }
+    return program ? isBodyOutput(member) : isMember(id, index, member)
+  })
+}
+
+const isMember = (id: number, index: number, value: unknown): boolean =>
+  String(value).startsWith(`S${id}.${index}.`)

@@ -5,6 +5,7 @@
  */
 import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
 import { OPTIONAL_MEMBERS } from '../../src/store/ports/members.ts'
+import type { TurnCommit } from '../../src/store/ports/turn_commits.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
 import type { StepCheckpoint } from '../../src/types/checkpoint.ts'
@@ -13,7 +14,7 @@ import { type Backend, memoryBackend } from './backend.ts'
 import { Broker } from './broker.ts'
 import { Effects } from './effects.ts'
 import { faultyStore, type StoreWorld } from './faulty_store.ts'
-import { type Program, TOKENS } from './programs.ts'
+import { type Program, TOKENS, workflowsOf } from './programs.ts'
 import { fraction } from './random.ts'
 import { SimProcess } from './sim_process.ts'
 import { ProcessTime, VirtualTime } from './virtual_time.ts'
@@ -62,7 +63,12 @@ export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
     shadow,
     effects,
     note,
-    before: () => {},
+    before: ({ name, args }) => {
+      if (name === 'createRun') shadow.expect((args[0] as WorkflowRun).id)
+      if (name !== 'commitTurn') return
+      const { runs = [], children = [] } = args[0] as TurnCommit
+      for (const run of [...runs, ...children]) shadow.expect(run.id)
+    },
     after: () => {},
     wait: (work) => void waiting.push(work),
   }
@@ -74,7 +80,7 @@ export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
       id: 'e',
       time: processTime,
       effects,
-      programs: new Map([['w', program]]),
+      programs: new Map(workflowsOf('w', program)),
       settings: { leaseMs: 300, reconcileMs: 4000, ...mode.settings },
       report: (error, what) => fail('report', `${what}: ${String(error)}`),
       began: () => void bodies++,
@@ -87,7 +93,7 @@ export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
     }
   )
 
-  for (const id of ['r', 'r~1', 'r~2']) shadow.expect(id)
+  shadow.expect('r')
   time.after(0, () => void one.engine.start('w', { round: 0 }, 'r').catch((e) => fail('start', e)))
   repeat(time, POLL_MS, () => one.poll())
   let signals = 0
@@ -105,7 +111,8 @@ export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
   }
   processTime.die()
   await backend.close()
-  return { runs: shadow.runs().map((run) => told(run, shadow.rows(run.id))), bodies, problems }
+  const runs = shadow.runs().sort((a, b) => (a.id < b.id ? -1 : 1))
+  return { runs: runs.map((run) => told(run, shadow.rows(run.id))), bodies, problems }
 }
 
 /** Compares the modes; answers what differs. */

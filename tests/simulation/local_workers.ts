@@ -4,9 +4,9 @@
  * started a second time.
  */
 import { InMemoryTransport } from '../../src/transport/memory/memory_transport.ts'
-import type { StepInput } from './broker.ts'
+import { type StepInput, stepOutput } from './broker.ts'
 import type { Effects } from './effects.ts'
-import { below, type Random } from './random.ts'
+import type { Random } from './random.ts'
 import type { SimProcess } from './sim_process.ts'
 import { leavesOf, nameOf, type Program } from './programs.ts'
 import type { ProcessTime } from './virtual_time.ts'
@@ -41,16 +41,17 @@ export class LocalWorkers {
       return this.#undo(undone, id, time)
     })
     for (const leaf of leavesOf(program.root)) {
-      if (leaf.t !== 'step') continue
+      if (leaf.t !== 'step' && !(leaf.t === 'fan' && !leaf.program)) continue
       engine.handle(nameOf(leaf), (input) => this.#step(input as StepInput, id, time))
     }
   }
 
-  async #step({ run, id, bad }: StepInput, process: string, time: ProcessTime): Promise<string> {
+  async #step(input: StepInput, process: string, time: ProcessTime): Promise<string> {
     const { random } = this.#world
-    await this.#work(`${run} s${id}`, process, time)
+    const { run, id, index, bad } = input
+    await this.#work(`${run} step ${id} ${index ?? ''}`, process, time)
     if (random() < (bad ? 0.5 : 0.03)) throw new Error(`s${id} ${id}`)
-    return `S${id}.${below(random, 1000)}`
+    return stepOutput(input, random())
   }
 
   async #undo({ run, id, undo }: StepInput, process: string, time: ProcessTime): Promise<string> {

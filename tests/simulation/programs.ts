@@ -1,7 +1,7 @@
 /*
  * Programs: random workflows as data. A node has an id that names its position's row, so a result that
- * reaches the wrong node shows. Children and fans have no node yet: add a leaf here, its call in
- * `bodies.ts` and its answer in `reference.ts`.
+ * reaches the wrong node shows. A new primitive needs a leaf here, its call in `bodies.ts` and its answer
+ * in `reference.ts`.
  */
 import { below, pick, type Random, seeded } from './random.ts'
 
@@ -24,8 +24,26 @@ export type Leaf =
   | { t: 'signal'; id: number; token: string; timeoutMs?: number }
   | { t: 'setEvent'; id: number }
   | { t: 'patched'; id: number }
+  | { t: 'child'; id: number; program: Program }
+  | { t: 'spawn'; id: number; program: Program }
+  /** Waits for what an earlier `spawn` of the same child id started. */
+  | { t: 'join'; id: number; spawned: number; program: Program }
+  | FanLeaf
   /** Something that the body awaits and that is none of its ctx's. */
   | { t: 'pause'; id: number; ms: number }
+
+export interface FanLeaf {
+  t: 'fan'
+  id: number
+  size: number
+  /** Over children; over a step without it. */
+  program?: Program
+  bad: boolean
+  tries: number
+  backoffMs: number
+  mode: 'waitAll' | 'failFast' | 'settled'
+  concurrency?: number
+}
 
 export type Node =
   | Leaf
@@ -40,8 +58,8 @@ export interface Program {
 
 export const TOKENS = ['tok0', 'tok1', 'tok2']
 
-/** A random program; `small` ones join another in one world. */
-export function randomProgram(seed: number, small = false): Program {
+/** A random program. Those of depth 1 and more are small: another run, or a child. */
+export function randomProgram(seed: number, depth = 0): Program {
   const random = seeded(seed ^ 0x5bd1e995)
   let ids = 0
   const chance = (p: number) => random() < p
@@ -84,9 +102,36 @@ export function randomProgram(seed: number, small = false): Program {
     return chance(0.6) ? { t: 'setEvent', id } : { t: 'patched', id }
   }
 
+  const smaller = () => randomProgram(below(random, 1e9), depth + 1)
+
+  const together = (): Node => {
+    const k = random()
+    const id = ids++
+    if (k < 0.35 && depth < 2) return { t: 'child', id, program: smaller() }
+    if (k < 0.5 && depth < 2) {
+      const program = smaller()
+      const spawn: Leaf = { t: 'spawn', id, program }
+      if (chance(0.3)) return spawn
+      const join: Leaf = { t: 'join', id: ids++, spawned: id, program }
+      return { t: 'seq', of: [spawn, ...(chance(0.5) ? [leaf()] : []), join] }
+    }
+    const program = depth < 2 && chance(0.35) ? smaller() : undefined
+    return {
+      t: 'fan',
+      id,
+      size: below(random, program ? 4 : 6),
+      program,
+      bad: chance(0.35),
+      tries: 1 + below(random, 2),
+      backoffMs: backoff(random),
+      mode: pick(random, ['waitAll', 'failFast', 'settled'] as const),
+      concurrency: chance(0.5) ? 1 + below(random, 4) : undefined,
+    }
+  }
+
   const node = (height: number): Node => {
     const k = random()
-    if (height === 0 || k < 0.4) return leaf()
+    if (height === 0 || k < 0.4) return chance(0.12) ? together() : leaf()
     const inner = () => node(height - 1)
     if (k < 0.55) return { t: 'seq', of: many(1 + below(random, 3), inner) }
     if (k < 0.7) return { t: 'all', of: many(2 + below(random, 2), inner) }
@@ -104,8 +149,8 @@ export function randomProgram(seed: number, small = false): Program {
     return { t: 'cond', of: many(2, inner) }
   }
 
-  const height = small ? 1 : 3
-  const length = small ? 1 + below(random, 2) : 2 + below(random, 3)
+  const height = depth > 0 ? 1 : 3
+  const length = depth > 0 ? 1 + below(random, 2) : 2 + below(random, 3)
   // Only where nothing else is open: next to other branches such a wait has no place in their order.
   const first: Node[] = chance(0.1) ? [{ t: 'pause', id: ids++, ms: below(random, 300) }] : []
   const root: Node = { t: 'seq', of: [...first, ...many(length, () => node(height))] }
@@ -141,6 +186,42 @@ export function leavesOf(node: Node): Leaf[] {
   }
 }
 
+/** The program, and its children's, without waits that are none of a ctx's. */
+export function withoutPauses(program: Program): Program {
+  const strip = (node: Node): Node => {
+    if (node.t === 'try') {
+      const { body, catch: caught, finally: last } = node
+      return {
+        ...node,
+        body: strip(body),
+        catch: caught && strip(caught),
+        finally: last && strip(last),
+      }
+    }
+    if ('of' in node) return { ...node, of: node.of.filter(({ t }) => t !== 'pause').map(strip) }
+    if ('program' in node && node.program) {
+      return { ...node, program: withoutPauses(node.program) } as Node
+    }
+    return node
+  }
+  return { ...program, root: strip(program.root) }
+}
+
+/** A program and all those of its children, by the names of their workflows. */
+export function workflowsOf(name: string, program: Program): [string, Program][] {
+  const children = leavesOf(program.root).flatMap((leaf) =>
+    'program' in leaf && leaf.program
+      ? workflowsOf(`${name}.${childNameOf(leaf)}`, leaf.program)
+      : []
+  )
+  return [[name, program], ...children]
+}
+
+/** The workflow of a leaf's children, below that of its own. */
+export function childNameOf(leaf: Leaf): string {
+  return `c${leaf.t === 'join' ? leaf.spawned : leaf.id}`
+}
+
 /** The name under which a leaf is recorded, where the program chooses it. */
 export function nameOf(leaf: Leaf): string {
   return `${PREFIX[leaf.t]}${leaf.id}`
@@ -156,6 +237,10 @@ const PREFIX: Record<Leaf['t'], string> = {
   signal: 'sig',
   setEvent: 'e',
   patched: 'p',
+  child: 'child',
+  spawn: 'spawn',
+  join: 'join',
+  fan: 'f',
   pause: 'pause',
 }
 
@@ -189,6 +274,10 @@ function cutNode(node: Node): Node[] {
 
 function simpler(leaf: Leaf): Leaf[] {
   const plain: Leaf[] = []
+  if ('program' in leaf && leaf.program && leaf.t !== 'spawn' && leaf.t !== 'join') {
+    for (const program of cuts(leaf.program)) plain.push({ ...leaf, program })
+  }
+  if (leaf.t === 'fan' && leaf.size > 1) plain.push({ ...leaf, size: leaf.size - 1 })
   if ('undo' in leaf && leaf.undo) plain.push({ ...leaf, undo: undefined })
   if ('tries' in leaf && leaf.tries > 1) plain.push({ ...leaf, tries: 1 })
   if ('backoffMs' in leaf && leaf.backoffMs > 0) plain.push({ ...leaf, backoffMs: 0 })

@@ -2,10 +2,11 @@
  * The reference: an independent follower of a finished run. It knows the stored rows and the recorded
  * order, nothing of the replay core, and must come to the stored end.
  */
+import { GatherError } from '../../src/errors.ts'
 import { deferred, type Deferred } from '../../src/foundation/deferred.ts'
-import type { StepCheckpoint } from '../../src/types/checkpoint.ts'
+import type { CompletionEnvelope, StepCheckpoint } from '../../src/types/checkpoint.ts'
 import { type BodyOutput, NextRound, play } from './bodies.ts'
-import { type Leaf, nameOf, type Program } from './programs.ts'
+import { type FanLeaf, type Leaf, nameOf, type Program } from './programs.ts'
 import { macrotask } from './virtual_time.ts'
 
 export interface Followed {
@@ -21,11 +22,12 @@ interface Open {
   answer: Deferred
 }
 
-type Answer = { row: StepCheckpoint } & ({ value: unknown } | { error: string })
+type Answer = { row: StepCheckpoint } & ({ value: unknown } | { error: Error })
 
 export async function follow(
   program: Program,
   round: number,
+  runId: string,
   rows: StepCheckpoint[]
 ): Promise<Followed> {
   const bySeq = new Map(rows.map((row) => [row.seq, row]))
@@ -35,14 +37,15 @@ export async function follow(
 
   play(program, round, async (leaf) => {
     if (leaf.t === 'pause') return leaf.t
-    const names = namesOf(leaf)
+    if (leaf.t === 'fan' && leaf.size === 0) return []
     const seq = position
+    const names = namesOf(leaf, runId, seq)
     position += names.length
     const answer = deferred()
     const found = names.map((_, i) => bySeq.get(seq + i))
     open.add({ leaf, seq, rows: found, answer })
     found.forEach((row, i) => {
-      if (!row || `${row.kind} ${row.name}` === names[i]) return
+      if (!row || isNamed(`${row.kind} ${row.name}`, names[i])) return
       followed.stuck ??= `position ${seq + i} holds ${row.kind} ${row.name}, not ${names[i]}`
     })
     const value = await answer.promise
@@ -57,7 +60,7 @@ export async function follow(
   await macrotask()
   while (!followed.end && !followed.stuck) {
     const answered = [...open].flatMap((one) => {
-      const answer = answerOf(one)
+      const answer = answerOf(one, runId)
       return answer ? [{ one, answer }] : []
     })
     if (answered.length === 0) {
@@ -72,15 +75,21 @@ export async function follow(
       break
     }
     open.delete(one)
-    if ('error' in answer) one.answer.reject(new Error(answer.error))
+    if ('error' in answer) one.answer.reject(answer.error)
     else one.answer.resolve(answer.value)
     await macrotask()
   }
   return followed
 }
 
+/** A child that continued as new is recorded under its last link. */
+const isNamed = (recorded: string, name: string): boolean =>
+  recorded === name || (name.startsWith(CHILD) && recorded.replace(/~\d+$/, '') === name)
+
+const CHILD = 'signal signal:child:'
+
 /** Kinds and names at the positions of a leaf. */
-function namesOf(leaf: Leaf): string[] {
+function namesOf(leaf: Leaf, runId: string, seq: number): string[] {
   const name = nameOf(leaf)
   switch (leaf.t) {
     case 'step':
@@ -102,18 +111,93 @@ function namesOf(leaf: Leaf): string[] {
       return [`local event:${name}`]
     case 'patched':
       return [`local patch:${name}`]
+    case 'child':
+      return [`${CHILD}${runId}.child.${seq}`]
+    case 'spawn':
+      return [`local spawn:${runId}.x${leaf.id}`]
+    case 'join':
+      return [`${CHILD}${runId}.x${leaf.spawned}`]
+    case 'fan':
+      return Array.from({ length: leaf.size }, (_, index) =>
+        leaf.program ? CHILD + memberId(leaf, runId, seq, index) : `remote ${name}`
+      )
     case 'pause':
       return []
   }
 }
 
-function answerOf({ leaf, rows }: Open): Answer | undefined {
+function answerOf({ leaf, seq, rows }: Open, runId: string): Answer | undefined {
+  if (leaf.t === 'fan') return fanAnswer(leaf, runId, seq, rows)
   const row = rows.at(-1)
   if (!row) return undefined
-  const { status, error, attempts, output } = row
   if (leaf.t === 'sleep') return { row, value: undefined }
+  if (leaf.t === 'child' || leaf.t === 'join') {
+    const childId = leaf.t === 'join' ? `${runId}.x${leaf.spawned}` : `${runId}.child.${seq}`
+    const end = endOf(row, 1)
+    if (!end) return undefined
+    return 'value' in end
+      ? { row, value: end.value }
+      : { row, error: new Error(`child "${childId}" failed: ${end.error}`) }
+  }
+  const { status, output } = row
   if (status === 'completed') return { row, value: leaf.t === 'setEvent' ? undefined : output }
+  const end = endOf(row, leaf.t === 'step' ? leaf.tries : 1)
+  return end && 'error' in end ? { row, error: new Error(end.error) } : undefined
+}
+
+type End = { value: unknown } | { error: string; code?: string; details?: unknown }
+
+/** How a row ended, with so many attempts allowed; undefined while it did not. */
+function endOf(
+  { status, name, output, error, attempts }: StepCheckpoint,
+  tries: number
+): End | undefined {
+  if (status === 'completed') {
+    if (!name.startsWith('signal:child:')) return { value: output }
+    const { ok, ...end } = output as CompletionEnvelope
+    return end as End
+  }
   if (status !== 'failed' || attempts === 0) return undefined
-  const final = leaf.t !== 'step' || attempts >= leaf.tries || error?.retryable === false
-  return final ? { row, error: error?.message ?? 'failed' } : undefined
+  if (attempts < tries && error?.retryable !== false) return undefined
+  const { message = 'failed', code, details } = error ?? {}
+  return { error: message, code, details }
+}
+
+/** The id of a fan's member: its child's, or its step's. */
+function memberId(leaf: FanLeaf, runId: string, seq: number, index: number): string {
+  if (!leaf.program) return `${runId}:${seq + index}`
+  const { concurrency } = leaf
+  const wave =
+    concurrency === undefined ? '' : `w${Math.floor(index / Math.max(1, concurrency >> 1))}.`
+  return `${runId}.all.${seq}.${wave}${index}`
+}
+
+function fanAnswer(
+  leaf: FanLeaf,
+  runId: string,
+  seq: number,
+  rows: (StepCheckpoint | undefined)[]
+): Answer | undefined {
+  const ends = rows.map((row) => row && endOf(row, leaf.tries))
+  const idOf = (index: number) => memberId(leaf, runId, seq, index)
+  const failures = ends.flatMap((end, index) =>
+    end && 'error' in end ? [{ index, id: idOf(index), error: end.error, row: rows[index]! }] : []
+  )
+  if (leaf.mode === 'failFast' && failures.length > 0) {
+    const orderOf = ({ row }: { row: StepCheckpoint }) => row.order ?? Infinity
+    failures.sort((a, b) => (orderOf(a) === orderOf(b) ? 0 : orderOf(a) - orderOf(b)))
+    return { row: failures[0].row, error: new GatherError([failures[0]], leaf.size) }
+  }
+  if (ends.includes(undefined)) return undefined
+  const row = rows.find((one) => one?.order !== undefined) ?? rows[0]!
+  if (leaf.mode === 'settled') {
+    const value = ends.map((end, index) =>
+      end && 'value' in end
+        ? { status: 'fulfilled', value: end.value }
+        : { status: 'rejected', id: idOf(index), ...end }
+    )
+    return { row, value }
+  }
+  if (failures.length > 0) return { row, error: new GatherError(failures, leaf.size) }
+  return { row, value: ends.map((end) => (end && 'value' in end ? end.value : undefined)) }
 }

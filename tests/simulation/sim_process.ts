@@ -94,6 +94,7 @@ export class SimProcess {
       began?.()
       return workflowBody(program, input.round, {
         ctx,
+        workflow: name,
         effects,
         scope: {
           runId: ctx.runId,

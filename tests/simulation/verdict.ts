@@ -35,6 +35,7 @@ export async function verify(world: FinishedWorld): Promise<void> {
       continue
     }
     verifyEffects(world, run, rows)
+    verifyChildren(world, run, rows)
     verifyUndos(world, run, rows)
     if (run.error?.code === 'non_determinism') world.fail('nondeterminism', run.error.message)
     else if (run.status === 'completed' || run.status === 'failed')
@@ -76,6 +77,21 @@ function verifyEffects(
     if (commits !== expected) {
       fail('txcount', `${run.id}#${row.seq} is ${row.status} and committed ${commits} times`)
     }
+  }
+}
+
+/** Every recorded child exists, under this run or a later link; a cancelled run told its own. */
+function verifyChildren(
+  { shadow, fail }: FinishedWorld,
+  run: WorkflowRun,
+  rows: StepCheckpoint[]
+): void {
+  for (const { name } of rows) {
+    const [, childId] = /^(?:signal:child|spawn):(.*)$/.exec(name) ?? []
+    if (childId !== undefined && !shadow.run(childId)) fail('gap', `${run.id} has no ${childId}`)
+  }
+  if (run.status === 'cancelled' && run.cancelRequestedAt !== undefined) {
+    fail('untold', `${run.id} was cancelled and its children were not told`)
   }
 }
 
@@ -129,6 +145,7 @@ async function verifyEnd(
   const { end, stuck } = await follow(
     program,
     round,
+    run.id,
     rows.filter(({ seq }) => seq >= 0)
   )
   if (stuck || !end) {

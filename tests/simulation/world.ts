@@ -13,7 +13,7 @@ import { Checks } from './checks.ts'
 import { Effects } from './effects.ts'
 import { faultyStore, type StoreWorld } from './faulty_store.ts'
 import { LocalWorkers } from './local_workers.ts'
-import { type Program, randomProgram, TOKENS } from './programs.ts'
+import { type Program, randomProgram, TOKENS, workflowsOf } from './programs.ts'
 import { below, pick, type Random, seeded } from './random.ts'
 import { type RuleName, trusting } from './rules.ts'
 import { SimProcess } from './sim_process.ts'
@@ -81,7 +81,7 @@ class World {
   constructor(options: WorldOptions) {
     this.#options = options
     const random = (this.#random = seeded(options.seed))
-    this.#programs.set('w0', options.program ?? randomProgram(options.seed))
+    this.#addProgram('w0', options.program ?? randomProgram(options.seed))
     this.#faults = {
       store: pick(random, [0, 0.004, 0.015]),
       broker: pick(random, [0, 0.01, 0.04]),
@@ -169,7 +169,7 @@ class World {
     const chaos = () => CHAOS_MS * random() * random()
     const roots = !this.#options.solo && random() < 0.25 ? 2 : 1
     for (let i = 0; i < roots; i++) {
-      if (i > 0) this.#programs.set(`w${i}`, randomProgram(below(random, 1e9), true))
+      if (i > 0) this.#addProgram(`w${i}`, randomProgram(below(random, 1e9), 1))
       const name = `w${i}`
       time.after(i * 200 * random(), () => {
         if (i > 0) for (const one of this.#processes) one.register()
@@ -188,7 +188,7 @@ class World {
         time.after(chaos(), () => this.#any()?.time.jump(SKEW_MS * (random() - 0.5)))
       }
     }
-    if (random() < 0.22) this.#scheduleCancel()
+    if (random() < 0.25) this.#scheduleCancel()
     if (random() < 0.1) this.#scheduleCancel()
     if (random() < 0.5) {
       for (let i = 0; i < 4; i++) {
@@ -203,7 +203,9 @@ class World {
     }
     const signalAll = () => {
       if (this.#isOver()) return
-      void this.#backend.waitedTokens().then((tokens) => tokens.forEach((t) => this.#signal(t)))
+      void this.#backend.waitedTokens().then((tokens) => {
+        for (const token of tokens) if (TOKENS.includes(token)) this.#signal(token)
+      })
       time.after(500, signalAll)
     }
     time.after(CHAOS_MS, signalAll)
@@ -284,6 +286,10 @@ class World {
     })
   }
 
+  #addProgram(name: string, program: Program): void {
+    for (const [each, its] of workflowsOf(name, program)) this.#programs.set(each, its)
+  }
+
   #isOff(rule: RuleName): boolean {
     return this.#options.off?.has(rule) ?? false
   }
@@ -322,7 +328,6 @@ class World {
 
   #start(name: string, runId: string): void {
     this.#backend.shadow.expect(runId)
-    for (let round = 1; round < 4; round++) this.#backend.shadow.expect(`${runId}~${round}`)
     const startAt = this.#random() < 0.1 ? 2000 * this.#random() : undefined
     const attempt = () => {
       if (this.#backend.shadow.run(runId)) return

@@ -14,6 +14,9 @@ import { writeDeadline } from './timer.ts'
 export function performSignal(command: CommandOf<'signal'>, turn: Turn): void {
   const { seq, signalSeq, token, timeoutMs } = command
   if (turn.isWorking(signalSeq)) return
+  // Once a turn is enough: its own deadline row asks for attention too.
+  if (turn.registered.has(signalSeq) && !isOver(command, turn)) return
+  turn.registered.add(signalSeq)
   if (timeoutMs !== undefined && !turn.history.at(seq)) {
     writeDeadline(turn, seq, timeoutName(token), turn.now() + timeoutMs)
   } else if (isOver(command, turn)) {
