@@ -3,6 +3,7 @@
  * when there is one; news of a run that waits is executed here, where it came in.
  */
 import { nextMacrotask } from '../foundation/clock.ts'
+import { Coalesced } from '../foundation/coalesced.ts'
 import type { SeqRange } from '../foundation/control_flow.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { CheckpointStatus } from '../types/checkpoint.ts'
@@ -23,6 +24,8 @@ export interface WakesOptions {
 
 export class Wakes {
   readonly #options: WakesOptions
+  /** Members of a wave that end together ask the store once. */
+  readonly #waveChecks = new Coalesced()
 
   constructor(options: WakesOptions) {
     this.#options = options
@@ -61,12 +64,12 @@ export class Wakes {
 
   /** News of a position that a fan holds: wakes once nothing of the awaited range is outstanding. */
   async newsOfWave(runId: string, wave: SeqRange | undefined): Promise<void> {
-    if (wave) {
-      const { from: fromSeq, to: toSeq } = wave
+    if (!wave) return this.news(runId)
+    const { from: fromSeq, to: toSeq } = wave
+    await this.#waveChecks.ask(`${fromSeq}:${toSeq}:${runId}`, async () => {
       const range = { fromSeq, toSeq, statuses: OUTSTANDING }
-      if (await this.#options.store.hasCheckpoints(runId, range)) return
-    }
-    await this.news(runId)
+      if (!(await this.#options.store.hasCheckpoints(runId, range))) await this.news(runId)
+    })
   }
 
   /** The same for a caller that cannot fail: the run carries its wake request, or its poll is near. */

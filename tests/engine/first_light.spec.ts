@@ -71,8 +71,9 @@ test.group('Engine', () => {
     assert.equal(result.status, 'failed')
     assert.equal(result.error?.message, 'no')
     assert.deepEqual(undone, [{ input: { n: 1 }, output: 'seat' }, 'one'])
+    const rows = await engine.listCheckpoints('s')
     assert.deepEqual(
-      (await engine.listCheckpoints('s')).map((row) => [row.seq, row.name, row.status]),
+      rows.map((row) => [row.seq, row.name, row.status]),
       [
         [-2, 'compensate:one', 'completed'],
         [-1, 'compensate:reserve', 'completed'],

@@ -97,6 +97,7 @@ for (const kind of await storesUnderTest()) {
       for (const n of [1, 2, 3]) {
         const answer = await engine.signalWithStart('w', 0, 'r', { token: 'in', payload: n })
         assert.deepEqual(answer, { runId: 'r' })
+        await world.quiet()
       }
       assert.deepEqual(await world.output('r'), [0, 1, 2, 3])
       assert.isAtLeast(bodies, 1)

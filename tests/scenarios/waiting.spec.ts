@@ -100,6 +100,7 @@ for (const kind of await storesUnderTest()) {
       })
       await engine.start('w', null, 'r')
       assert.equal(await world.output('r'), 'done')
+      await world.quiet()
       assert.deepEqual(
         events.map((event) => event.type),
         ['run.started', 'run.completed']
