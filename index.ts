@@ -30,6 +30,12 @@ export { getCurrentWorkflowCtx } from './src/authoring/ambient.ts'
 export { BaseWorkflow } from './src/authoring/base_workflow.ts'
 export { setWorkflowEngineResolver } from './src/authoring/engine_resolver.ts'
 export type { WorkflowEngineResolver, WorkflowStarter } from './src/authoring/engine_resolver.ts'
+export { attributesOf, readSearchAttributes } from './src/authoring/search_attributes.ts'
+export type {
+  InferSearchAttributes,
+  SearchAttributesOf,
+  SearchAttributesSchema,
+} from './src/authoring/search_attributes.ts'
 export { defineStep, Step } from './src/authoring/step.ts'
 export { stepConfigOf, stepNameOf, stepSchemasOf } from './src/authoring/step_ref.ts'
 export { validateStandard } from './src/authoring/validate_standard.ts'
@@ -51,9 +57,13 @@ export type {
   DeliveryApi,
   EngineApi,
   ListeningApi,
+  OutsideApi,
+  PublishOptions,
   ReadApi,
   RegisteringApi,
   RunsApi,
+  UpdateResult,
+  UpdateValidator,
   UpkeepApi,
   WaitOptions,
 } from './src/engine/api.ts'
@@ -97,6 +107,7 @@ export type { ClaimedRun, DueClaim, RunClaim } from './src/store/ports/run_claim
 export type { SingletonClaim, SingletonVerdict } from './src/store/ports/singleton_claims.ts'
 export type { LeaseFence, StoreTransaction } from './src/store/ports/transactions.ts'
 export type {
+  EventClaim,
   OrderStamp,
   RowWrite,
   SettleTarget,
@@ -146,7 +157,15 @@ export type {
   SignalWaiter,
   StepCheckpoint,
 } from './src/types/checkpoint.ts'
-export type { ChildCallOptions, StepCallOptions, WorkflowCtx, WorkflowFn } from './src/types/ctx.ts'
+export type {
+  ChildCallOptions,
+  DurableWebhook,
+  DynamicWorkflowCtx,
+  StepCallOptions,
+  WorkflowCtx,
+  WorkflowFn,
+} from './src/types/ctx.ts'
+export type { EntityConfig, EntityHandler } from './src/types/entity.ts'
 export type {
   EngineEvent,
   EngineEventType,

@@ -89,6 +89,8 @@ function createEngine(
     compensationTimeoutMs: config.compensationTimeoutMs,
     trackStepStart: config.trackStepStart,
     maxPayloadBytes: config.maxPayloadBytes,
+    webhookUrl: config.webhookUrl,
+    eventBufferTtl: config.eventBufferTtl,
   })
   return engine
 }

@@ -49,6 +49,8 @@ const CHECKS: { [Key in keyof Required<DurableConfig>]: Check } = {
   stepsPath: checkPath,
   continuations: checkContinuations,
   maxPayloadBytes: count(1),
+  webhookUrl: fn,
+  eventBufferTtl: duration,
 }
 
 const WORKER_CHECKS: Record<string, Check> = {
@@ -65,11 +67,9 @@ const NOT_YET = new Set([
   'admission',
   'queues',
   'deadLetterWorkflow',
-  'webhookUrl',
   'retention',
   'stalledAfter',
   'remoteAdvanceSilenceMs',
-  'eventBufferTtl',
   'scopeReads',
   'blockedPollMs',
   'schedules',

@@ -74,6 +74,11 @@ export interface StandaloneConfig {
   /** Fallback wake of a run that waits for news; default 300 000, 0 turns it off. */
   reconcileMs?: number
 
+  /** Builds `DurableWebhook.url` from a token; default none. */
+  webhookUrl?: (token: string) => string
+  /** Age of a buffered event ('7d' or ms) after which it is never delivered; default: kept until taken. */
+  eventBufferTtl?: string | number
+
   /** Directories of workflow classes, relative to the application; default `app/workflows`. */
   workflowsPath?: string | string[] | false
   /** Directories of steps; default `app/steps`. */

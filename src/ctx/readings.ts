@@ -1,10 +1,10 @@
 /*
  * How rows answer calls: pure readings shared by the primitives.
  */
-import { SignalTimeoutError } from '../errors.ts'
+import { FatalError, SignalTimeoutError } from '../errors.ts'
 import { fromStepError } from '../foundation/failure.ts'
 import type { Reading, RowsOfCall } from '../replay/open_await.ts'
-import type { StepCheckpoint } from '../types/checkpoint.ts'
+import type { CompletionEnvelope, StepCheckpoint } from '../types/checkpoint.ts'
 
 export const OPEN: Reading = { state: 'open' }
 
@@ -52,6 +52,19 @@ export function readTimer(rows: RowsOfCall): Reading {
     at,
     notBefore: at,
   }
+}
+
+/** A task: its hand-over, then the answer somebody reports. */
+export function readTask(rows: RowsOfCall, name: string): Reading {
+  const handedOver = readLocal(rows)
+  const row = rows(1)
+  if (handedOver.state === 'open' || !handedOver.result.ok || row?.status !== 'completed') {
+    return handedOver.state === 'answered' && !handedOver.result.ok ? handedOver : OPEN
+  }
+  const completion = row.output as CompletionEnvelope
+  if (completion.ok) return answeredWith(row, completion.value)
+  const { error, code, details } = completion
+  return failedWith(row, new FatalError(`task "${name}" failed: ${error}`, code, details))
 }
 
 /** A wait for a payload; `deadline` is absent for an unbounded one. */

@@ -15,16 +15,20 @@ export interface ScopeOptions {
   maxPayloadBytes: number
   /** The store can run `ctx.transaction`. */
   transactions: boolean
+  /** Builds `DurableWebhook.url`. */
+  webhookUrl?: (token: string) => string
 }
 
 export class Scope {
   readonly replay: Replay
   readonly transactions: boolean
+  readonly webhookUrl?: (token: string) => string
   readonly #maxPayloadBytes: number
 
   constructor(options: ScopeOptions) {
     this.replay = options.replay
     this.transactions = options.transactions
+    this.webhookUrl = options.webhookUrl
     this.#maxPayloadBytes = options.maxPayloadBytes
   }
 
@@ -37,16 +41,21 @@ export class Scope {
    * position is taken, a call from inside a step body.
    */
   primitive<T>(name: string, call: () => Promise<T>): Promise<T> {
-    const body = currentStepBody()
     let promise: Promise<T>
     try {
-      if (body) throw new NestedWorkflowCallError(this.runId, name, body.step)
+      this.refuseInStep(name)
       promise = call()
     } catch (error) {
       promise = Promise.reject(error)
     }
     promise.catch(() => {})
     return promise
+  }
+
+  /** Throws when a step body is what calls. */
+  refuseInStep(name: string): void {
+    const body = currentStepBody()
+    if (body) throw new NestedWorkflowCallError(this.runId, name, body.step)
   }
 
   open<T>(call: Call): Promise<T> {

@@ -1,15 +1,17 @@
 /*
  * State and metadata of a run: published values, version guards, continuing as new.
  */
-import { ContinueAsNew, NonDeterminismError } from '../errors.ts'
+import { ContinueAsNew, InvalidArgumentError, NonDeterminismError } from '../errors.ts'
+import { attributeProblem } from '../foundation/attributes.ts'
 import { MAX_NAME_BYTES } from '../foundation/keys.ts'
 import { marks, PATCH_PREFIX } from '../replay/guard.ts'
 import type { Call } from '../replay/open_await.ts'
 import type { WorkflowCtx } from '../types/ctx.ts'
+import type { SearchAttributes } from '../types/run.ts'
 import { readLocal } from './readings.ts'
 import type { Scope } from './scope.ts'
 
-type Members = 'setEvent' | 'patched' | 'continueAsNew'
+type Members = 'setEvent' | 'patched' | 'continueAsNew' | 'upsertSearchAttributes'
 
 export function statePrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
   return {
@@ -39,6 +41,23 @@ export function statePrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
         return Promise.resolve(false)
       }),
 
+    upsertSearchAttributes: (attributes) =>
+      scope.primitive('upsertSearchAttributes', () => {
+        checkAttributes(attributes)
+        const given = { ...attributes } as SearchAttributes
+        return scope
+          .open<unknown>({
+            primitive: 'upsertSearchAttributes',
+            width: 1,
+            at: (seq) => ({
+              marks: marks.upsertSearchAttributes(),
+              command: { kind: 'attributes', seq, attributes: given },
+              read: readLocal,
+            }),
+          })
+          .then(() => undefined)
+      }),
+
     continueAsNew: (input) =>
       scope.primitive('continueAsNew', () =>
         Promise.reject(
@@ -47,6 +66,16 @@ export function statePrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
         )
       ),
   }
+}
+
+function checkAttributes(attributes: unknown): void {
+  const where = 'ctx.upsertSearchAttributes'
+  if (typeof attributes !== 'object' || attributes === null || Array.isArray(attributes)) {
+    throw new InvalidArgumentError(where, 'takes an object of attributes')
+  }
+  const wrong = attributeProblem(attributes as Record<string, unknown>)
+  if (!wrong) return
+  throw new InvalidArgumentError(`${where}: ${JSON.stringify(wrong.key)}`, wrong.problem)
 }
 
 function mark(primitive: 'setEvent' | 'patched', name: string, output: unknown): Call {

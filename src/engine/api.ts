@@ -3,6 +3,7 @@
  * docs/reference/engine.md; the class that implements them forwards.
  */
 import type { WorkflowFn } from '../types/ctx.ts'
+import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
 import type { RunFilter, RunQuery } from '../types/query.ts'
 import type { RunResult, WorkflowRun } from '../types/run.ts'
@@ -15,10 +16,12 @@ import type {
   WorkflowInputOf,
   WorkflowRef,
 } from '../types/workflow.ts'
+import type { PublishOptions } from './delivery/events.ts'
+import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 
-export type { CancelOptions, WaitOptions }
+export type { CancelOptions, PublishOptions, UpdateResult, UpdateValidator, WaitOptions }
 
 export interface RegisteringApi {
   /**
@@ -26,6 +29,20 @@ export interface RegisteringApi {
    * `InvalidArgumentError` for an unusable name, version or option.
    */
   register(name: string, version: string, fn: WorkflowFn<never>, options?: RegisterOptions): void
+  /**
+   * Registers (or replaces) the validator of one update of one workflow, in this process: what it throws,
+   * or a reason it answers, rejects.
+   */
+  registerUpdateValidator<TArg = unknown>(
+    workflow: string,
+    name: string,
+    validate: UpdateValidator<TArg>
+  ): void
+  /**
+   * Registers (or replaces) a durable entity in this process. Throws `InvalidArgumentError`; a name has no
+   * colon.
+   */
+  registerEntity<TState>(name: string, config: EntityConfig<TState>): void
   /** Serves a step body on this engine's transport. Throws when the transport cannot serve. */
   handle(name: string, fn: StepHandler): void
 }
@@ -88,6 +105,35 @@ export interface DeliveryApi {
   ): Promise<{ runId: string }>
 }
 
+export interface OutsideApi {
+  /**
+   * Publishes to every run that waits for this event and starts every workflow whose `onEvent` names it (as
+   * `evt:<id>:<workflow>`); answers how many runs it reached. One that reaches nobody is kept for one later
+   * wait, unless `buffer` is false. Durable when it resolves. Throws `InvalidArgumentError`.
+   */
+  publishEvent(name: string, payload: unknown, options?: PublishOptions): Promise<number>
+  /**
+   * Delivers a validated argument to the run's `ctx.onUpdate(name)`, now or when it gets there. A rejection
+   * (validator, unknown run, terminal run) touches nothing.
+   */
+  update(runId: string, name: string, arg: unknown): Promise<UpdateResult>
+  /**
+   * Reports the result of `ctx.task(name, …)`; also before the run waits for it. Null for an unknown run;
+   * a report that comes too late changes nothing and answers the run's state.
+   */
+  completeTask(runId: string, name: string, result: unknown): Promise<RunResult | null>
+  /** Reports its failure: the task throws `FatalError`. */
+  failTask(runId: string, name: string, error: string): Promise<RunResult | null>
+  /**
+   * Sends an operation to the entity of this key. Durable when it resolves; operations of one key run one
+   * after the other. A handler that throws fails the entity's run; the next operation begins anew with the
+   * state before it.
+   */
+  signalEntity(name: string, key: string, op: string, arg?: unknown): Promise<void>
+  /** Lets a run go on that stands at `ctx.breakpoint`; null when it stands at none. */
+  continue(runId: string): Promise<RunResult | null>
+}
+
 export interface ReadApi {
   getRun(runId: string): Promise<WorkflowRun | null>
   /** Newest first; see `RunQuery`. */
@@ -99,6 +145,8 @@ export interface ReadApi {
   getRunChildren(parentRunId: string): Promise<string[]>
   /** Latest value the run published with `ctx.setEvent(key, …)`; undefined if none. */
   getEvent<TValue = unknown>(runId: string, key: string): Promise<TValue | undefined>
+  /** Durable state of an entity; undefined before its first operation. */
+  getEntityState<TState = unknown>(name: string, key: string): Promise<TState | undefined>
 }
 
 export interface ListeningApi {
@@ -127,4 +175,4 @@ export interface UpkeepApi {
 }
 
 export interface EngineApi
-  extends RegisteringApi, RunsApi, DeliveryApi, ReadApi, ListeningApi, UpkeepApi {}
+  extends RegisteringApi, RunsApi, DeliveryApi, OutsideApi, ReadApi, ListeningApi, UpkeepApi {}

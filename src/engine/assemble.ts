@@ -13,12 +13,18 @@ import { TurnQueue } from '../turns/turn_queue.ts'
 import { WarmRuns } from '../turns/warm_runs.ts'
 import { AfterEffects } from './after_effects.ts'
 import type { EngineConfig } from './deps.ts'
+import { Accumulators } from './builtins/accumulators.ts'
+import { Entities } from './builtins/entities.ts'
 import { Drain } from './drain.ts'
 import { EventHub } from './event_hub.ts'
+import { Events } from './delivery/events.ts'
+import { EventSubscribers } from './delivery/event_subscribers.ts'
+import { External } from './delivery/external.ts'
 import { Heartbeats } from './delivery/heartbeats.ts'
 import { Results } from './delivery/results.ts'
 import { SettledSteps } from './delivery/settled_steps.ts'
 import { Signals } from './delivery/signals.ts'
+import { Updates } from './delivery/updates.ts'
 import { InterceptorChain } from './interceptors.ts'
 import { Registry } from './registry.ts'
 import { Canceller } from './runs/canceller.ts'
@@ -41,6 +47,10 @@ export interface Collaborators {
   canceller: Canceller
   operator: Operator
   signals: Signals
+  events: Events
+  updates: Updates
+  external: External
+  entities: Entities
   polls: Polls
   drain: Drain
   queue: TurnQueue
@@ -70,6 +80,7 @@ export function assemble(config: EngineConfig): Collaborators {
     carriers: config.carriers,
     interceptors,
     children: { prepare: (order, parent) => starter.prepare(order, parent) },
+    entities: { send: (op) => entities.send(op) },
     effect: (effect) => effects.perform(effect),
     report,
   }
@@ -124,6 +135,10 @@ export function assemble(config: EngineConfig): Collaborators {
     onResult: (result) => results.onResult(result),
     onHeartbeat: (beat) => heartbeats.onHeartbeat(beat),
   })
+  const signals = new Signals({ store, queue, wakes, clock, maxPayloadBytes })
+  const entities = new Entities({ store, registry, starter, signals, maxPayloadBytes })
+  const accumulators = new Accumulators({ store, registry, starter, signals, report })
+  const subscribers = new EventSubscribers({ registry, starter, accumulators, report })
   const isExecuting = (runId: string) => queue.isExecuting(runId)
   const { maxRecoveryAttempts, timerBatchSize } = config
   const recovery = new Recovery({
@@ -149,7 +164,11 @@ export function assemble(config: EngineConfig): Collaborators {
     waiter: new RunWaiter({ store, hub, timers }),
     canceller,
     operator: new Operator({ store, queue, wakes, clock, settings, namespace, report }),
-    signals: new Signals({ store, queue, wakes, clock, maxPayloadBytes }),
+    signals,
+    events: new Events({ store, subscribers, wakes, clock, maxPayloadBytes }),
+    updates: new Updates({ store, signals }),
+    external: new External({ store, signals }),
+    entities,
     polls: new Polls({
       queue,
       recovery,

@@ -68,6 +68,10 @@ export interface WorkflowEngineDeps {
   continuations?: { max?: number; idleMs?: number | string } | false
   /** Turns that execute at once (ours); default 100. */
   turnSlots?: number
+  /** Age of a buffered event ('7d' or ms) after which it is never delivered; default: kept until taken. */
+  eventBufferTtl?: number | string
+  /** Builds `DurableWebhook.url` from a token; without it a webhook has none. */
+  webhookUrl?: (token: string) => string
   /** Largest payload in bytes of JSON (ours); default 8 MiB. */
   maxPayloadBytes?: number
   logger?: EngineLogger
@@ -140,6 +144,9 @@ function turnSettings(deps: WorkflowEngineDeps): TurnSettings {
     remoteRedispatchMax: count('remoteRedispatchMax', deps.remoteRedispatchMax, 10, 1),
     maxPayloadBytes: count('maxPayloadBytes', deps.maxPayloadBytes, DEFAULT_MAX_PAYLOAD_BYTES, 1),
     trackStepStart: deps.trackStepStart ?? true,
+    webhookUrl: functionOf('webhookUrl', deps.webhookUrl),
+    eventBufferTtl:
+      deps.eventBufferTtl === undefined ? undefined : parseDuration(deps.eventBufferTtl),
     compensationRetries: count('compensationRetries', deps.compensationRetries, 1, 1),
     compensationTimeoutMs: count('compensationTimeoutMs', deps.compensationTimeoutMs, 5 * MINUTE),
     continuations: continuationSettings(deps.continuations),
@@ -164,6 +171,11 @@ function count(key: string, value: number | undefined, fallback: number, least =
     `WorkflowEngine: ${key}`,
     `must be a number of at least ${least}, got ${String(value)}`
   )
+}
+
+function functionOf<F>(key: string, value: F | undefined): F | undefined {
+  if (value === undefined || typeof value === 'function') return value
+  throw new InvalidArgumentError(`WorkflowEngine: ${key}`, 'must be a function')
 }
 
 function checkName(key: string, value: string | undefined): void {

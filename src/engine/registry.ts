@@ -2,8 +2,10 @@
  * The registry: which workflows this process can run, by name and version.
  */
 import { InvalidArgumentError, WorkflowNotRegisteredError } from '../errors.ts'
+import { checkEventBatch } from './event_batch.ts'
 import { isStandardSchema } from '../foundation/standard_schema.ts'
 import { keyProblem } from '../foundation/keys.ts'
+import { MAX_EVENT_NAME_BYTES } from '../foundation/tokens.ts'
 import { compareVersions } from '../foundation/versions.ts'
 import type { RunnableWorkflow, WorkflowLookup } from '../turns/needs.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
@@ -18,12 +20,9 @@ const NOT_YET = [
   'singleton',
   'concurrency',
   'executionTimeout',
-  'onEvent',
-  'eventBatch',
   'requires',
   'onError',
   'deadLetterWorkflow',
-  'searchAttributesSchema',
 ] as const
 
 export class Registry implements WorkflowLookup {
@@ -37,9 +36,14 @@ export class Registry implements WorkflowLookup {
       throw new InvalidArgumentError(`register: workflow "${name}"`, 'needs a function')
     }
     const { inputSchema } = options
-    if (inputSchema !== undefined && !isStandardSchema(inputSchema)) {
-      const what = `register: the inputSchema of workflow "${name}"`
+    for (const slot of ['inputSchema', 'searchAttributesSchema'] as const) {
+      if (options[slot] === undefined || isStandardSchema(options[slot])) continue
+      const what = `register: the ${slot} of workflow "${name}"`
       throw new InvalidArgumentError(what, 'is not a Standard Schema (zod 3.24+, valibot, arktype)')
+    }
+    for (const event of options.onEvent ?? []) {
+      const what = `register: event ${JSON.stringify(event)} of workflow "${name}"`
+      check(what, keyProblem(event, MAX_EVENT_NAME_BYTES))
     }
     for (const option of NOT_YET) {
       if (options[option] === undefined) continue
@@ -48,11 +52,13 @@ export class Registry implements WorkflowLookup {
         'is not supported by this release'
       )
     }
+    checkEventBatch(name, options.eventBatch)
     for (const tag of options.tags ?? []) {
       check(`register: tag ${JSON.stringify(tag)} of workflow "${name}"`, keyProblem(tag))
     }
     const versions = this.#workflows.get(name) ?? new Map<string, RegisteredWorkflow>()
-    versions.set(version, { name, version, fn, inputSchema, options })
+    const { searchAttributesSchema } = options
+    versions.set(version, { name, version, fn, inputSchema, searchAttributesSchema, options })
     this.#workflows.set(name, versions)
   }
 
@@ -63,6 +69,12 @@ export class Registry implements WorkflowLookup {
   newest(name: string): RegisteredWorkflow | undefined {
     const versions = [...(this.#workflows.get(name)?.values() ?? [])]
     return versions.sort((a, b) => compareVersions(b.version, a.version))[0]
+  }
+
+  /** The newest version of every workflow that an event starts; by name. */
+  subscribersOf(event: string): RegisteredWorkflow[] {
+    const newest = [...this.#workflows.keys()].sort().map((name) => this.newest(name)!)
+    return newest.filter(({ options }) => options.onEvent?.includes(event))
   }
 
   /** The version asked for, or the newest. Throws `WorkflowNotRegisteredError`; never falls back. */

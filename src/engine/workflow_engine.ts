@@ -6,12 +6,15 @@ import { assemble, type Collaborators, servingPool } from './assemble.ts'
 import type { EngineApi } from './api.ts'
 import { type EngineConfig, resolveDeps, type WorkflowEngineDeps } from './deps.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
+import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
 import type { RunFilter, RunQuery } from '../types/query.ts'
 import type { RunResult, WorkflowRun } from '../types/run.ts'
 import type { StepHandler } from '../types/step.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
 import type { RegisterOptions, StartOptions, WorkflowRef } from '../types/workflow.ts'
+import type { PublishOptions } from './delivery/events.ts'
+import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
 import { childrenOf } from './runs/lineage.ts'
 import { resultOfTurn } from './runs/result.ts'
@@ -49,6 +52,18 @@ export class WorkflowEngine implements EngineApi {
     // A handler never sees the workflow that happened to dispatch it in this process.
     const neutral: StepHandler = (input, log) => runOutsideWorkflow(() => fn(input, log))
     servingPool(this.#parts, name).handle(name, neutral)
+  }
+
+  registerEntity<TState>(name: string, config: EntityConfig<TState>): void {
+    this.#parts.entities.register(name, config as EntityConfig)
+  }
+
+  registerUpdateValidator<TArg>(
+    workflow: string,
+    name: string,
+    validate: UpdateValidator<TArg>
+  ): void {
+    this.#parts.updates.register(workflow, name, validate as UpdateValidator)
   }
 
   start(
@@ -93,6 +108,30 @@ export class WorkflowEngine implements EngineApi {
     return { runId }
   }
 
+  publishEvent(name: string, payload: unknown, options?: PublishOptions): Promise<number> {
+    return this.#parts.events.publish(name, payload, options)
+  }
+
+  update(runId: string, name: string, arg: unknown): Promise<UpdateResult> {
+    return this.#parts.updates.update(runId, name, arg)
+  }
+
+  completeTask(runId: string, name: string, result: unknown): Promise<RunResult | null> {
+    return this.#parts.external.completeTask(runId, name, result)
+  }
+
+  failTask(runId: string, name: string, error: string): Promise<RunResult | null> {
+    return this.#parts.external.failTask(runId, name, error)
+  }
+
+  signalEntity(name: string, key: string, op: string, arg?: unknown): Promise<void> {
+    return this.#parts.entities.signal(name, key, op, arg)
+  }
+
+  continue(runId: string): Promise<RunResult | null> {
+    return this.#parts.external.continue(runId)
+  }
+
   getRun(runId: string): Promise<WorkflowRun | null> {
     return this.#parts.store.getRun(runId)
   }
@@ -115,6 +154,10 @@ export class WorkflowEngine implements EngineApi {
 
   getEvent<TValue = unknown>(runId: string, key: string): Promise<TValue | undefined> {
     return this.#parts.signals.getEvent(runId, key) as Promise<TValue | undefined>
+  }
+
+  getEntityState<TState = unknown>(name: string, key: string): Promise<TState | undefined> {
+    return this.#parts.entities.state(name, key) as Promise<TState | undefined>
   }
 
   subscribe(listener: EngineListener): () => void {

@@ -3,6 +3,8 @@
  * is performed by `turns/perform/*` whenever its await needs attention; what it does follows from the
  * rows at its positions, so performing it again is harmless.
  */
+import type { EventMatch } from '../foundation/event_match.ts'
+import type { SearchAttributes } from '../types/run.ts'
 import type { StepLogger, StepOptions, StepDispatchOpts } from '../types/step.ts'
 
 /** Runs a closure in process, at least once, and records its result. */
@@ -68,6 +70,55 @@ export interface SignalCommand {
   timeoutMs?: number
 }
 
+/** Waits for a published event, also one that came before; `signalSeq` is its last position. */
+export interface EventCommand {
+  kind: 'event'
+  seq: number
+  signalSeq: number
+  token: string
+  name: string
+  match?: EventMatch
+  /** The match does not fit the token: the position's open row holds it. */
+  hidden: boolean
+  timeoutMs?: number
+}
+
+/** Hands work to somebody outside, once it is recorded that nobody has yet; then waits for the answer. */
+export interface TaskCommand {
+  kind: 'task'
+  seq: number
+  handOver: LocalCommand
+  wait: SignalCommand
+}
+
+/** Pauses until somebody says to go on. The open row names the breakpoint. */
+export interface BreakpointCommand {
+  kind: 'breakpoint'
+  seq: number
+  name: string
+  token: string
+}
+
+/** Sends an operation to an entity; with `replyTo`, waits for what it answers. */
+export interface EntityCommand {
+  kind: 'entity'
+  seq: number
+  /** Name of its row. */
+  row: string
+  name: string
+  key: string
+  op: string
+  arg: unknown
+  replyTo?: string
+}
+
+/** Merges search attributes into the run, in the commit that records it. */
+export interface AttributesCommand {
+  kind: 'attributes'
+  seq: number
+  attributes: SearchAttributes
+}
+
 /** Starts (or attaches to) a child run and waits for its end. */
 export interface ChildCommand {
   kind: 'child'
@@ -114,6 +165,11 @@ export type Command =
   | CallCommand
   | TimerCommand
   | SignalCommand
+  | EventCommand
+  | TaskCommand
+  | BreakpointCommand
+  | EntityCommand
+  | AttributesCommand
   | ChildCommand
   | SpawnCommand
   | FanCommand

@@ -115,6 +115,6 @@ export class Delivery {
   }
 
   #rowsOf(entry: OpenAwait): RowsOfCall {
-    return (index) => this.#history.at(entry.seq + index)
+    return (index) => this.#history.at(entry.seqAt(index))
   }
 }

@@ -21,12 +21,15 @@ export interface Mark {
   readonly kind: CheckpointKind
   /** The child may have continued as new: its row then names a later link. */
   readonly child?: string
+  /** Name of the row while the position waits. */
+  readonly whileOpen?: string
 }
 
 const local = (name: string): Mark => ({ name, kind: 'local' })
 const signal = (token: string): Mark => ({ name: signalName(token), kind: 'signal' })
 
 export const PATCH_PREFIX = 'patch:'
+export const TASK_ROW = 'task:dispatch:'
 
 /** What each primitive expects at its positions, in order. */
 export const marks = {
@@ -38,13 +41,24 @@ export const marks = {
   sleep: (): Mark[] => [{ name: 'sleep', kind: 'sleep' }],
   waitForSignal: (token: string, bounded: boolean): Mark[] =>
     bounded ? [{ name: timeoutName(token), kind: 'sleep' }, signal(token)] : [signal(token)],
+  waitForEvent: (token: string, timeout: string | undefined): Mark[] =>
+    timeout === undefined
+      ? [signal(token)]
+      : [{ name: timeoutName(timeout), kind: 'sleep' }, signal(token)],
+  task: (name: string, token: string): Mark[] => [local(TASK_ROW + name), signal(token)],
+  webhook: (token: string): Mark[] => [signal(token)],
+  webhookTimeout: (token: string): Mark[] => [{ name: timeoutName(token), kind: 'sleep' }],
+  breakpoint: (token: string, name: string): Mark[] => [{ ...signal(token), whileOpen: name }],
+  callEntity: (token: string): Mark[] => [signal(token)],
+  signalEntity: (name: string, key: string): Mark[] => [local(`entitysig:${name}:${key}`)],
+  upsertSearchAttributes: (): Mark[] => [local('searchAttributes')],
   child: (childId: string): Mark[] => [{ ...signal(childToken(childId)), child: childId }],
   startChild: (childId: string): Mark[] => [local(SPAWN_ROW + childId)],
   setEvent: (key: string): Mark[] => [local(eventKeyName(key))],
   patched: (id: string): Mark[] => [local(PATCH_PREFIX + id)],
 }
 
-export type Primitive = keyof typeof marks | 'continueAsNew' | 'all' | 'allSettled'
+export type Primitive = keyof typeof marks | 'onUpdate' | 'continueAsNew' | 'all' | 'allSettled'
 
 /** The error for a row that is not what the code asks for, or undefined when it is. */
 export function mismatch(
@@ -57,7 +71,7 @@ export function mismatch(
 }
 
 function isNamed(name: string, mark: Mark): boolean {
-  if (name === mark.name) return true
+  if (name === mark.name || name === mark.whileOpen) return true
   if (mark.child === undefined || !name.startsWith(CHILD_ROW)) return false
   return isLinkOf(name.slice(CHILD_ROW.length), mark.child)
 }

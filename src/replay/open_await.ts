@@ -42,7 +42,10 @@ export type Undo =
 /** What a ctx primitive asks for. `at` is called once, synchronously, with the first position. */
 export interface Call {
   primitive: Primitive
+  /** Positions it takes; 0 only with `minted`. */
   width: number
+  /** A position taken before, by `Replay.mint`: the call's last one. */
+  minted?: number
   at(seq: number): {
     marks: Mark[]
     command: Command
@@ -61,10 +64,18 @@ export class OpenAwait {
     readonly width: number,
     readonly command: Command,
     readonly read: (rows: RowsOfCall) => Reading,
-    readonly deferred: Deferred
+    readonly deferred: Deferred,
+    /** Its last position, when that was taken before the others. */
+    readonly minted?: number
   ) {}
 
-  get lastSeq(): number {
-    return this.seq + this.width - 1
+  /** The position at `index`, counted from the first one. */
+  seqAt(index: number): number {
+    return index < this.width || this.minted === undefined ? this.seq + index : this.minted
+  }
+
+  *seqs(): IterableIterator<number> {
+    for (let i = 0; i < this.width; i++) yield this.seq + i
+    if (this.minted !== undefined) yield this.minted
   }
 }

@@ -18,7 +18,8 @@ import { DurableError, InvariantError } from '../foundation/failure.ts'
 import { cloneJson } from '../foundation/json.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import { Delivery } from './delivery.ts'
-import { mismatch } from './guard.ts'
+import type { Command } from './commands.ts'
+import { type Mark, mismatch } from './guard.ts'
 import type { History } from './history.ts'
 import { type Answer, type Call, OpenAwait, type Undo } from './open_await.ts'
 import type { BodyEnd } from './outcome.ts'
@@ -123,14 +124,32 @@ export class Replay {
       const error = mismatch(this.runId, this.history.at(seq + i), mark)
       if (error) return this.breakOff(error)
     }
-    const entry = new OpenAwait(seq, call.width, command, read, deferred())
-    this.#open.set(seq, entry)
-    for (let i = 0; i < call.width; i++) this.#ownerOf.set(seq + i, entry)
+    const entry = this.#entryOf(call, seq, command, read)
+    this.#open.set(entry.seq, entry)
+    for (const each of entry.seqs()) this.#ownerOf.set(each, entry)
     if (undo) this.#undos.set(seq, undo)
     this.#delivery.assess(entry)
     if (entry.reading.state === 'open') this.#attention.add(entry)
     this.onActivity?.()
     return entry.deferred.promise as Promise<T>
+  }
+
+  /** Takes a position for a call that comes later; answers it, or the mismatch. */
+  mint(markAt: (seq: number) => Mark): { seq: number } | { error: Error } {
+    if (this.#fence) return { error: this.#fence }
+    const seq = this.#position
+    const error = mismatch(this.runId, this.history.at(seq), markAt(seq))
+    if (error) {
+      void this.breakOff(error)
+      return { error: this.#broken! }
+    }
+    this.#position += 1
+    return { seq }
+  }
+
+  /** Somebody waits at this position. */
+  isOpen(seq: number): boolean {
+    return this.#ownerOf.has(seq)
   }
 
   /** The row at the next position, without taking it. */
@@ -253,6 +272,15 @@ export class Replay {
     return this.#open.size > 1
   }
 
+  #entryOf(call: Call, seq: number, command: Command, read: OpenAwait['read']): OpenAwait {
+    const { width, minted } = call
+    // Nothing but the minted position: that is the whole call.
+    if (width === 0 && minted !== undefined) {
+      return new OpenAwait(minted, 1, command, read, deferred())
+    }
+    return new OpenAwait(seq, width, command, read, deferred(), minted)
+  }
+
   #over(): boolean {
     return this.#end !== undefined || this.#broken !== undefined
   }
@@ -272,7 +300,7 @@ export class Replay {
     const answer = entry.reading as Answer
     this.#stamp(answer)
     this.#open.delete(entry.seq)
-    for (let i = 0; i < entry.width; i++) this.#ownerOf.delete(entry.seq + i)
+    for (const seq of entry.seqs()) this.#ownerOf.delete(seq)
     this.#attention.delete(entry)
     this.#delivery.forget(entry)
     this.onDelivered?.(entry)

@@ -5,6 +5,7 @@
  */
 import type { Cancel, Timers } from '../foundation/clock.ts'
 import type {
+  EventClaim,
   OrderStamp,
   RowWrite,
   SignalWait,
@@ -15,7 +16,7 @@ import type {
   WaitExpiry,
 } from '../store/ports/turn_commits.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
-import type { WorkflowRun } from '../types/run.ts'
+import type { SearchAttributes, WorkflowRun } from '../types/run.ts'
 
 export type Entry =
   /** `once`: never sent a second time when the first answer is lost. */
@@ -24,6 +25,8 @@ export type Entry =
   | { child: WorkflowRun }
   | { run: WorkflowRun }
   | { expiry: WaitExpiry; then?: () => void }
+  | { claim: EventClaim; then?: () => void }
+  | { attributes: SearchAttributes }
   | { stamp: OrderStamp }
   | { barrier: () => void }
 
@@ -198,6 +201,8 @@ export class Journal {
     const waits = entries.flatMap((entry) => ('wait' in entry ? [entry.wait] : []))
     const expiries = entries.flatMap((entry) => ('expiry' in entry ? [entry.expiry] : []))
     const stamps = entries.flatMap((entry) => ('stamp' in entry ? [entry.stamp] : []))
+    const claims = entries.flatMap((entry) => ('claim' in entry ? [entry.claim] : []))
+    const attributes = entries.flatMap((entry) => ('attributes' in entry ? [entry.attributes] : []))
     const children = entries.flatMap((entry) => ('child' in entry ? [entry.child] : []))
     const runs = entries.flatMap((entry) => ('run' in entry ? [entry.run] : []))
     if (children.length > 0) commit.children = children
@@ -206,6 +211,10 @@ export class Journal {
     if (waits.length > 0) commit.waits = waits
     if (expiries.length > 0) commit.expiries = expiries
     if (stamps.length > 0) commit.stamps = stamps
+    if (claims.length > 0) commit.claims = claims
+    if (attributes.length > 0) {
+      commit.searchAttributes = attributes.reduce((all, more) => ({ ...all, ...more }))
+    }
     return commit
   }
 }
@@ -220,8 +229,8 @@ const NOTHING_WRITTEN: TurnVerdict = {
 }
 
 function isEmpty(commit: TurnCommit): boolean {
-  const { rows, waits, expiries, stamps, settle, runs, children } = commit
-  return !(rows || waits || expiries || stamps || settle || runs || children)
+  const { runId, owner, turn, nowMs, ...parts } = commit
+  return Object.values(parts).every((part) => part === undefined)
 }
 
 /** Of several writes to one position in one commit only the last counts. */

@@ -17,6 +17,8 @@ export interface RunnableWorkflow {
   version: string
   fn: WorkflowFn
   inputSchema?: StandardSchemaV1
+  /** Judges every merged `ctx.upsertSearchAttributes`. */
+  searchAttributesSchema?: StandardSchemaV1
 }
 
 export interface WorkflowLookup {
@@ -36,6 +38,25 @@ export interface ChildOrder {
   workflow: string
   input: unknown
   priority?: number
+}
+
+/** An operation on its way to an entity. */
+export interface EntityOp {
+  name: string
+  key: string
+  op: string
+  arg: unknown
+  /** Token that the answer is sent to; nobody waits without one. */
+  replyTo?: string
+  /** Makes sending it again harmless. */
+  opId: string
+  /** Pool of an entity that does not exist yet. */
+  namespace?: string
+}
+
+export interface EntitySender {
+  /** Durable when it resolves. */
+  send(op: EntityOp): Promise<void>
 }
 
 /** Tells listeners; never throws, never waits (invariant 13). */
@@ -75,6 +96,10 @@ export interface TurnSettings {
   remoteRedispatchMs?: number
   remoteRedispatchMax: number
   maxPayloadBytes: number
+  /** Builds the public address of a webhook. */
+  webhookUrl?: (token: string) => string
+  /** Age in ms after which a buffered event is never delivered. */
+  eventBufferTtl?: number
   trackStepStart: boolean
   compensationRetries: number
   compensationTimeoutMs: number
@@ -96,6 +121,7 @@ export interface TurnNeeds {
   carriers: Carriers
   interceptors: Interceptors
   children: ChildPreparer
+  entities: EntitySender
   /** Performs what follows from a commit, detached and tracked. */
   effect(effect: Effect): void
   /** Told of errors that break nothing but should be seen. */

@@ -4,14 +4,19 @@
  * status and may not wake anything. It may be called again for the same await at any time.
  */
 import type { CommandKind, CommandOf } from '../replay/commands.ts'
+import { performAttributes } from './perform/attributes.ts'
+import { performBreakpoint } from './perform/breakpoint.ts'
 import { performCall } from './perform/call_step.ts'
 import { performCapture } from './perform/capture.ts'
 import { performChild } from './perform/child.ts'
+import { performEntity } from './perform/entity.ts'
+import { performEvent } from './perform/event.ts'
 import { performFan } from './perform/fan.ts'
 import { performLocal } from './perform/local_step.ts'
 import { performMark } from './perform/mark.ts'
 import { performSignal } from './perform/signal.ts'
 import { performSpawn } from './perform/spawn.ts'
+import { performTask } from './perform/task.ts'
 import { performTimer } from './perform/timer.ts'
 import { performTransaction } from './perform/transaction.ts'
 import type { OpenAwait } from '../replay/open_await.ts'
@@ -27,6 +32,11 @@ const PERFORMERS: { [K in CommandKind]: Performer<K> } = {
   call: performCall,
   timer: performTimer,
   signal: performSignal,
+  event: performEvent,
+  task: performTask,
+  breakpoint: performBreakpoint,
+  attributes: performAttributes,
+  entity: performEntity,
   child: performChild,
   spawn: performSpawn,
   fan: performFan,
@@ -37,11 +47,21 @@ export function perform(entry: OpenAwait, turn: Turn): void {
   ;(PERFORMERS[command.kind] as Performer<CommandKind>)(command, turn)
 }
 
+const OUTSIDE = new Set<CommandKind>([
+  'signal',
+  'event',
+  'task',
+  'breakpoint',
+  'entity',
+  'call',
+  'child',
+  'fan',
+])
+
 /**
  * Waits for news rather than for a time: its wake-up can be lost, and its answer may lie outside its
  * rows. A turn that continues a live body asks again.
  */
 export function waitsForNews(entry: OpenAwait): boolean {
-  const { kind } = entry.command
-  return kind === 'signal' || kind === 'call' || kind === 'child' || kind === 'fan'
+  return OUTSIDE.has(entry.command.kind)
 }

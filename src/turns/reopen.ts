@@ -29,9 +29,9 @@ export async function judgeReopened(
     history: new History(rows.map(asRecorded)),
     onDelivered: (entry) => delivered.push(entry),
   })
-  const { maxPayloadBytes } = turn.needs.settings
+  const { maxPayloadBytes, webhookUrl } = turn.needs.settings
   const { transaction } = turn.needs.store.capabilities
-  const ctx = createCtx({ replay, maxPayloadBytes, transactions: transaction })
+  const ctx = createCtx({ replay, maxPayloadBytes, transactions: transaction, webhookUrl })
   replay.start(() => runInWorkflowScope(ctx, () => workflow.fn(ctx, input)))
   replay.onActivity = () => turn.ring()
   for (;;) {
@@ -73,5 +73,4 @@ function asRetried(row: StepCheckpoint): StepCheckpoint {
   return { ...row, order: undefined, error }
 }
 
-const positions = (entry: OpenAwait): number[] =>
-  Array.from({ length: entry.width }, (_, i) => entry.seq + i)
+const positions = (entry: OpenAwait): number[] => [...entry.seqs()]

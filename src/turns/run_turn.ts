@@ -222,6 +222,7 @@ export class RunTurn {
       replay: turn.replay,
       maxPayloadBytes: settings.maxPayloadBytes,
       transactions: store.capabilities.transaction,
+      webhookUrl: settings.webhookUrl,
     })
     turn.replay.start(() => runInWorkflowScope(ctx, () => workflow.fn(ctx, input)))
     return undefined
@@ -279,10 +280,10 @@ export class RunTurn {
     return report
   }
 
-  /** This process cannot run it: the run goes back to where it was, due a little later. */
+  /** This process cannot run it: the run goes back to where it was, due at once for those that can. */
   async #giveBack(claimed: ClaimedRun, hold: LeaseHold, refused: Error): Promise<TurnReport> {
     const { run, previousStatus, previousTurns } = claimed
-    const { store, clock, settings } = this.#needs
+    const { store, clock } = this.#needs
     const status = previousStatus === 'pending' ? 'pending' : 'suspended'
     await store.commitTurn({
       runId: run.id,
@@ -293,7 +294,7 @@ export class RunTurn {
         status,
         evenIfCancelRequested: true,
         patch: {
-          wakeAt: status === 'suspended' ? clock() + settings.leaseMs : run.wakeAt,
+          wakeAt: status === 'suspended' ? clock() : run.wakeAt,
           turns: previousTurns,
         },
       },

@@ -8,6 +8,7 @@ import type { SeqRange } from '../foundation/control_flow.ts'
 import { childToken, nextLinkId, parentRunIdOf } from '../foundation/ids.ts'
 import { toStored } from '../foundation/json.ts'
 import { completionOf } from '../replay/completion.ts'
+import type { Command } from '../replay/commands.ts'
 import type { BodyEnd } from '../replay/outcome.ts'
 import type { TurnVerdict } from '../store/ports/turn_commits.ts'
 import type { RunStatus, WorkflowRun } from '../types/run.ts'
@@ -75,9 +76,10 @@ export function outcomeOf(turn: Turn, end: BodyEnd): Outcome {
 /** Taken before the body is unwound: afterwards nothing is open. */
 export function parkOf(turn: Turn): Outcome {
   const { replay } = turn
-  const looks = [...replay.openAwaits()].flatMap(({ command }) =>
-    command.kind === 'signal' ? [signalWait(command, turn)] : []
-  )
+  const looks = [...replay.openAwaits()].flatMap(({ command }) => {
+    const wait = signalOf(command, turn)
+    return wait ? [signalWait(wait, turn)] : []
+  })
   return {
     kind: 'suspended',
     wakeAt: wakeOf(turn),
@@ -86,6 +88,14 @@ export function parkOf(turn: Turn): Outcome {
     openSeqs: replay.openSeqs(),
     frontier: replay.position,
   }
+}
+
+/** The token and position that an open await waits on. */
+function signalOf(command: Command, turn: Turn): Parameters<typeof signalWait>[0] | undefined {
+  if (command.kind === 'signal') return command
+  if (command.kind === 'breakpoint') return { ...command, signalSeq: command.seq }
+  if (command.kind !== 'task') return undefined
+  return turn.history.at(command.seq)?.status === 'completed' ? command.wait : undefined
 }
 
 export function failedWith(turn: Turn, thrown: unknown): Outcome {
@@ -155,7 +165,7 @@ function successorOf(turn: Turn, input: unknown): WorkflowRun {
   if (run.origin !== undefined) successor.origin = run.origin
   if (run.awaited) successor.awaited = true
   if (run.tags) successor.tags = run.tags.filter((tag) => !tag.startsWith('durable:'))
-  if (run.searchAttributes) successor.searchAttributes = run.searchAttributes
+  if (turn.attributes) successor.searchAttributes = turn.attributes
   return successor
 }
 

@@ -6,7 +6,7 @@
 import { DurableError } from '../foundation/failure.ts'
 import { stepIdOf } from '../foundation/ids.ts'
 import { isSettledStatus, type StepCheckpoint } from '../types/checkpoint.ts'
-import type { RunStatus, WorkflowRun } from '../types/run.ts'
+import type { RunStatus, SearchAttributes, WorkflowRun } from '../types/run.ts'
 import type { History } from '../replay/history.ts'
 import { Replay } from '../replay/replay.ts'
 import { Journal } from './journal.ts'
@@ -69,6 +69,8 @@ export class Turn {
   intent: boolean
   /** The earliest time at which a performer wants to look again although no row says so. */
   parkBy = Infinity
+  /** The run's search attributes, with what this turn merged. */
+  attributes?: SearchAttributes
   /** Positions settled by this turn. */
   settled = 0
   readonly #knownUpTo: number
@@ -81,6 +83,7 @@ export class Turn {
     this.needs = needs
     this.hold = hold
     this.intent = run.cancelRequestedAt !== undefined
+    this.attributes = run.searchAttributes
     this.replay = options.replay ?? new Replay({ runId: run.id, history })
     this.#knownUpTo = this.replay.history.frontier
     this.replay.onActivity = () => this.ring()

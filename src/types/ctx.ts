@@ -11,6 +11,7 @@ import type {
   Settled,
 } from './fan.ts'
 import type { StepDispatchOpts, StepLogger, StepOptions, StepRef, StepUndo } from './step.ts'
+import type { SearchAttributes } from './run.ts'
 import type { WorkflowClass, WorkflowInputOf, WorkflowOutputOf } from './workflow.ts'
 
 /** Options of a dispatched step, with a dispatched saga undo. */
@@ -30,7 +31,20 @@ export interface ChildCallOptions {
   priority?: number
 }
 
-export interface WorkflowCtx {
+/** What `ctx.webhook` mints. */
+export interface DurableWebhook<TPayload = unknown> {
+  readonly token: string
+  /** Absent without the `webhookUrl` option. */
+  readonly url?: string
+  /**
+   * Waits for `engine.signal(token, body)`, also for one that came before. One wait at a time. With
+   * `timeoutMs`, throws `SignalTimeoutError` after it.
+   */
+  wait(options?: { timeoutMs?: number }): Promise<TPayload>
+}
+
+/** `TAttributes`: the search attributes of this workflow. */
+export interface WorkflowCtx<TAttributes extends SearchAttributes = SearchAttributes> {
   /** This run's id. */
   readonly runId: string
 
@@ -80,6 +94,21 @@ export interface WorkflowCtx {
     token: string,
     options?: { timeoutMs?: number }
   ): Promise<TPayload>
+  /**
+   * Waits for `engine.publishEvent(name, payload)`, also for one that came before and met nobody. `match`
+   * is a subset of the payload that must be equal, compared structurally. With `timeoutMs`, throws
+   * `SignalTimeoutError` after it.
+   */
+  waitForEvent<TPayload = unknown>(
+    name: string,
+    options?: { match?: Record<string, unknown>; timeoutMs?: number }
+  ): Promise<TPayload>
+  /**
+   * Waits for `engine.update(runId, name, arg)`, whose validator accepted `arg`. With `timeoutMs`, throws
+   * `SignalTimeoutError` after it.
+   */
+  onUpdate<TArg = unknown>(name: string, options?: { timeoutMs?: number }): Promise<TArg>
+
   /**
    * Starts a child run, or attaches to the run that has its id, and waits for its end. Throws
    * `FatalError` when the child failed, was cancelled, or could not be started. Default id
@@ -147,15 +176,67 @@ export interface WorkflowCtx {
     options?: AllSettledOptions
   ): Promise<Settled<TOutput>[]>
 
+  /**
+   * Work that somebody outside does: runs `dispatch` in process like a local step (at least once, retried
+   * as `options` say), then waits until `engine.completeTask` or `engine.failTask` reports back. `name` must
+   * be unique per run. Throws `FatalError` for a reported failure, and what `dispatch` threw for good.
+   */
+  task<TResult = unknown>(
+    name: string,
+    dispatch: () => Promise<void>,
+    options?: StepOptions
+  ): Promise<TResult>
+  /** A callback address: its `token` is usable at once, and `wait` answers what was signalled to it. */
+  webhook<TPayload = unknown>(): DurableWebhook<TPayload>
+  /**
+   * Sends an operation to a durable entity and waits for what it answers. Operations of one key run one
+   * after the other, each once. Throws `FatalError` when the handler threw.
+   */
+  callEntity<TResult = unknown>(
+    name: string,
+    key: string,
+    op: string,
+    arg?: unknown
+  ): Promise<TResult>
+  /** Sends an operation to a durable entity, once, without waiting for it. */
+  signalEntity(name: string, key: string, op: string, arg?: unknown): Promise<void>
+  /** Pauses the run until `engine.continue(runId)`. */
+  breakpoint(label?: string): Promise<void>
+
   /** Publishes a value that `engine.getEvent(runId, key)` reads. */
   setEvent<TValue>(key: string, value: TValue): Promise<void>
 
+  /**
+   * Merges queryable attributes into the run's own, key by key, in the commit that records it. With a
+   * declared `searchAttributes` schema the merged result is validated first; throws
+   * `SchemaValidationError`.
+   */
+  upsertSearchAttributes(attributes: Partial<TAttributes>): Promise<void>
   /** True for a run that reached this call first with the change in place, false for older history. */
   patched(id: string): Promise<boolean>
   /** Completes this run and starts the next one of the chain with clean history. Always throws. */
   continueAsNew(input?: unknown): Promise<never>
   /** Runs `fn` once and records what it returned: ids, random numbers. */
   sideEffect<TValue>(fn: () => TValue | Promise<TValue>): Promise<TValue>
+}
+
+/**
+ * `WorkflowCtx` with one signature per name, addressed by strings: for code that drives a context by names,
+ * and for fakes in tests. Every `WorkflowCtx` is one.
+ */
+export interface DynamicWorkflowCtx extends Omit<
+  WorkflowCtx,
+  'step' | 'child' | 'startChild' | 'all' | 'allSettled'
+> {
+  step(name: string, input: unknown, options?: StepCallOptions<never, unknown>): Promise<unknown>
+  child(workflow: string, input: unknown, options?: string | ChildCallOptions): Promise<unknown>
+  startChild(workflow: string, input: unknown, options?: string | ChildCallOptions): Promise<string>
+  all(workflow: string, inputs: unknown[], options?: AllOptions): Promise<unknown[]>
+  allSettled(
+    workflow: string,
+    inputs: unknown[],
+    options?: AllSettledOptions
+  ): Promise<Settled<unknown>[]>
 }
 
 /** The function form of a workflow. */

@@ -1,4 +1,5 @@
 import { test } from '@japa/runner'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Assert } from '@japa/assert'
 import type { ApplicationService } from '@adonisjs/core/types'
 import {
@@ -441,6 +442,26 @@ const EFFECTS: { [Key in keyof Required<DurableConfig>]: (rig: Rig) => Promise<v
   async continuations({ assert, boot }) {
     assert.equal(await bodiesRun(await boot()), 1)
     assert.equal(await bodiesRun(await boot({ continuations: false })), 2)
+  },
+
+  async webhookUrl({ assert, boot }) {
+    const { engine } = await boot({ webhookUrl: (token) => `https://hooks/${token}` })
+    engine.register('hooked', '1', async (ctx) => ctx.webhook().url)
+    await engine.start('hooked', null, 'r')
+    const run = await engine.waitForRun('r', { terminal: true, timeoutMs: 5000 })
+    assert.equal(run.output, 'https://hooks/wh:r:0')
+  },
+
+  async eventBufferTtl({ assert, boot }) {
+    const { engine } = await boot({ eventBufferTtl: 1 })
+    engine.register('waits', '1', async (ctx) => ctx.waitForEvent('e'))
+    await engine.publishEvent('e', 'old')
+    await sleep(20)
+    await engine.start('waits', null, 'r')
+    await engine.waitForRun('r', { timeoutMs: 5000 })
+    await engine.publishEvent('e', 'new')
+    const run = await engine.waitForRun('r', { terminal: true, timeoutMs: 5000 })
+    assert.equal(run.output, 'new')
   },
 
   async maxPayloadBytes({ assert, boot }) {

@@ -187,6 +187,7 @@ const PAGE_SECTIONS = [
   'Registering',
   'Starting and controlling runs',
   'Delivering',
+  'From outside',
   'Reading',
   'Listening',
   'Upkeep',

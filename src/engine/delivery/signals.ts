@@ -35,11 +35,24 @@ export class Signals {
   }
 
   /** Refuses what cannot be delivered, before anything is written; the answer delivers. */
-  prepare(token: string, payload: unknown): () => Promise<RunResult | null> {
+  prepare(
+    token: string,
+    payload: unknown,
+    options: { buffer: boolean } = { buffer: true }
+  ): () => Promise<RunResult | null> {
     const problem = keyProblem(token, Infinity)
     if (problem) throw new InvalidArgumentError('signal: the token', problem)
     const stored = this.#stored(token, payload)
-    return () => this.#deliver(storableToken(token), stored)
+    return async () => {
+      const runId = await this.#deliver(storableToken(token), stored, options.buffer)
+      return runId === undefined ? null : this.#wake(runId)
+    }
+  }
+
+  /** Delivers and hands the wake over; waits for no turn. */
+  async post(token: string, payload: unknown, options: { buffer: boolean }): Promise<void> {
+    const runId = await this.#deliver(storableToken(token), payload, options.buffer)
+    if (runId !== undefined) await this.#options.wakes.news(runId)
   }
 
   /** Latest value a run published under a key. */
@@ -48,13 +61,14 @@ export class Signals {
     return row?.output
   }
 
-  async #deliver(token: string, payload: unknown): Promise<RunResult | null> {
+  /** The run that got it. */
+  async #deliver(token: string, payload: unknown, buffer: boolean): Promise<string | undefined> {
     const { store, clock } = this.#options
     const nowMs = clock()
-    let outcome = await store.deliverSignal({ token, payload, nowMs, buffer: true })
+    let outcome = await store.deliverSignal({ token, payload, nowMs, buffer })
     // A wait may have registered between the miss and the buffering.
-    if (!outcome.delivered) outcome = await store.pairSignal(token, nowMs)
-    return outcome.delivered ? this.#wake(outcome.runId) : null
+    if (!outcome.delivered && buffer) outcome = await store.pairSignal(token, nowMs)
+    return outcome.delivered ? outcome.runId : undefined
   }
 
   async #wake(runId: string): Promise<RunResult | null> {

@@ -5,6 +5,7 @@
 import { validateStandard } from '../../authoring/validate_standard.ts'
 import { workflowName } from '../../authoring/workflow_ref.ts'
 import { InvalidArgumentError } from '../../errors.ts'
+import { attributeProblem } from '../../foundation/attributes.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { messageOf } from '../../foundation/failure.ts'
 import { toStored } from '../../foundation/json.ts'
@@ -128,16 +129,12 @@ function checkOptions(options: StartOptions): void {
 }
 
 function checkAttributes(attributes: SearchAttributes | undefined): void {
-  for (const [key, value] of Object.entries(attributes ?? {})) {
-    check(`start: the search attribute ${JSON.stringify(key)}`, keyProblem(key))
-    if (typeof value === 'boolean' || Number.isFinite(value)) continue
-    // Text is compared by the database, which may not be able to hold these.
-    if (typeof value === 'string' && !value.includes('\u0000') && value.isWellFormed()) continue
-    throw new InvalidArgumentError(
-      `start: the search attribute "${key}"`,
-      'must be a string, a boolean or a finite number; of strings, well-formed Unicode without U+0000'
-    )
-  }
+  const wrong = attributeProblem(attributes ?? {})
+  if (!wrong) return
+  throw new InvalidArgumentError(
+    `start: the search attribute ${JSON.stringify(wrong.key)}`,
+    wrong.problem
+  )
 }
 
 /** A Date or epoch ms that a Date can hold. */

@@ -1,6 +1,6 @@
 /*
  * Fallback of a turn's commit: the lease is checked by a read, then single-row writes follow in the order
- * rows, waits, expiries, runs, stamps, and the end of the turn last. A crash in between leaves a prefix,
+ * rows, waits, expiries, claims, runs, stamps, attributes, and the end of the turn last. A crash in between leaves a prefix,
  * which the next turn of the run repeats; without the real commit a lapsed lease is noticed late.
  */
 import { bestEffort } from '../../foundation/failure.ts'
@@ -10,6 +10,7 @@ import { mayReplace, withoutBeat } from '../ports/checkpoint_rules.ts'
 import {
   type ChildState,
   eachOnce,
+  type EventClaim,
   refusedByIntent,
   type RowWrite,
   type SignalWait,
@@ -30,11 +31,13 @@ export async function commitTurn(store: CompleteRoles, commit: TurnCommit): Prom
     await store.removeSignalWaiter(waiter)
     await writeRow(store, { row }, await store.getCheckpoint(row.runId, row.seq), stored)
   }
+  for (const claim of commit.claims ?? []) await claimEvent(store, claim, stored)
   const completes = commit.settle?.status === 'completed'
   const held = completes ? await holdBack(store, commit) : []
   if (!completes) await insertRuns(store, commit)
   const children = commit.children && (await beget(store, commit.children))
   await stamp(store, commit)
+  if (commit.searchAttributes) await mergeAttributes(store, commit)
   if (commit.settle && !(await settle(store, commit, commit.settle, stored))) {
     await withdraw(store, commit, held)
     return verdictOf(store, commit, false, [])
@@ -141,6 +144,39 @@ async function takeInto(
   }
   stored.push((await store.getCheckpoint(row.runId, row.seq)) ?? row)
   return 'taken'
+}
+
+async function claimEvent(
+  store: CompleteRoles,
+  { event, waiter, row }: EventClaim,
+  stored: StepCheckpoint[]
+): Promise<void> {
+  const before = await store.getCheckpoint(row.runId, row.seq)
+  if (before && isSettledStatus(before.status)) return void stored.push(before)
+  if (!(await store.removeBufferedEvent(event.id))) return
+  try {
+    const lost = await writeRow(
+      store,
+      { row },
+      await store.getCheckpoint(row.runId, row.seq),
+      stored
+    )
+    if (lost) await store.bufferEvent(event)
+    else stored.push(row)
+  } catch (error) {
+    await bestEffort(
+      'the store is failing; the event may be lost with it',
+      store.bufferEvent(event)
+    )
+    throw error
+  }
+  await store.removeSignalWaiter(waiter)
+}
+
+async function mergeAttributes(store: CompleteRoles, commit: TurnCommit): Promise<void> {
+  const run = await store.getRun(commit.runId)
+  const searchAttributes = { ...run?.searchAttributes, ...commit.searchAttributes }
+  await store.updateRun(commit.runId, { searchAttributes })
 }
 
 async function stamp(store: CompleteRoles, { runId, stamps }: TurnCommit): Promise<void> {

@@ -187,8 +187,8 @@ export async function reindex(sql: Sql, runId: string, json: string): Promise<vo
   )
 }
 
-export async function getRun(session: Session, runId: string): Promise<WorkflowRun | null> {
-  const [row] = await session.run(SELECT_RUN, [runId.toWellFormed()])
+export async function getRun(sql: Sql, runId: string): Promise<WorkflowRun | null> {
+  const [row] = await sql.run(SELECT_RUN, [runId.toWellFormed()])
   return row ? readRun(row) : null
 }
 

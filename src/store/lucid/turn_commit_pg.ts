@@ -36,12 +36,13 @@ import {
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Session, Sql } from './session.ts'
 import { readPayload, REPLACE_WAITER } from './signals.ts'
+import { applyExtras, hasExtras } from './turn_extras.ts'
 import { commitSteps, type CommitStep, distinctWaits } from './turn_commit_steps.ts'
 import { childStates, completedBy, rowsAt, settlePatch, verdict } from './turn_verdict.ts'
 
 export async function commitOnPostgres(session: Session, commit: TurnCommit): Promise<TurnVerdict> {
   const steps = commitSteps(commit)
-  if (steps.length === 1) return commitStep(session, steps[0])
+  if (steps.length === 1 && !hasExtras(commit)) return commitStep(session, steps[0])
   return session.atomically(async (sql) => {
     const stored: StepCheckpoint[] = []
     let children: ChildState[] | undefined
@@ -52,6 +53,7 @@ export async function commitOnPostgres(session: Session, commit: TurnCommit): Pr
       stored.push(...last.stored)
       children ??= last.children
     }
+    await applyExtras(sql, commit, stored)
     return { ...last!, stored, ...(children ? { children } : {}) }
   })
 }

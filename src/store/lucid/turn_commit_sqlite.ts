@@ -50,6 +50,7 @@ import {
   takeBufferedSignal,
   takeSignalWaiter,
 } from './signals.ts'
+import { applyExtras, hasExtras } from './turn_extras.ts'
 import { childStates, completedBy, rowsAt, settlePatch, verdict } from './turn_verdict.ts'
 
 export async function commitOnSqlite(session: Session, commit: TurnCommit): Promise<TurnVerdict> {
@@ -76,7 +77,7 @@ const MARKS = ['status', 'wake_requested_at', 'cancel_requested_at', 'awaited']
 async function commitAtOnce(sql: Sql, commit: TurnCommit): Promise<Row | undefined> {
   const { rows = [], stamps, waits, expiries, runs, children, settle: end } = commit
   const others = [stamps, waits, expiries, runs, children]
-  if (end?.rekey || others.some((part) => part?.length)) return undefined
+  if (end?.rekey || hasExtras(commit) || others.some((part) => part?.length)) return undefined
   if (!end) return rows.length === 1 ? writeOne(sql, commit, rows[0]) : undefined
   const indexes = 'searchAttributes' in end.patch
   return rows.length > 0 || end.looks?.length || indexes ? undefined : settleOnly(sql, commit)
@@ -120,6 +121,7 @@ async function commitAll(sql: Sql, commit: TurnCommit): Promise<TurnVerdict> {
   await writeRows(sql, commit, commit.rows ?? [], stored)
   await applyWaits(sql, commit, commit.waits ?? [], stored)
   await expire(sql, commit, commit.expiries ?? [], stored)
+  await applyExtras(sql, commit, stored)
   await insertRuns(sql, commit.runs ?? [])
   const children = commit.children && (await beget(sql, commit.children))
   await stamp(sql, commit.runId, commit.stamps ?? [])

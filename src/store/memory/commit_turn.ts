@@ -1,10 +1,10 @@
 /*
  * One commit of a turn, in one synchronous turn of the process: checked against the lease, the turn number
- * and a live status (invariants 1, 3), then applied in the order rows, waits, expiries, runs, stamps,
- * settle. A settled row is never replaced; whoever loses to one is told what stands.
+ * and a live status (invariants 1, 3), then applied in the order rows, waits, expiries, claims, runs,
+ * stamps, attributes, settle. A settled row is never replaced; whoever loses to one is told what stands.
  */
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
-import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
+import { isTerminalStatus, type SearchAttributes, type WorkflowRun } from '../../types/run.ts'
 import {
   type ChildState,
   eachOnce,
@@ -32,6 +32,7 @@ export function commitTurn(tables: Tables, commit: TurnCommit): TurnVerdict {
     if (winner) stored.push(decodeCheckpoint(winner))
     tables.signals.remove(waiter)
   }
+  claimEvents(tables, commit, stored)
   for (const run of commit.runs ?? []) {
     if (!tables.runs.has(run.id)) tables.runs.insert(run)
   }
@@ -39,6 +40,7 @@ export function commitTurn(tables: Tables, commit: TurnCommit): TurnVerdict {
   for (const { seq, order } of commit.stamps ?? []) {
     tables.checkpoints.stamp(commit.runId, seq, order)
   }
+  if (commit.searchAttributes) mergeAttributes(tables, commit.runId, commit.searchAttributes)
   if (commit.settle) settle(tables, commit, commit.settle, stored)
   const verdict = verdictOf(tables, commit.runId, true, stored)
   return children ? { ...verdict, children } : verdict
@@ -70,6 +72,24 @@ function applyRows(tables: Tables, commit: TurnCommit, stored: StepCheckpoint[])
     const winner = tables.checkpoints.write(row, retryOf)
     if (winner) stored.push(decodeCheckpoint(winner))
   }
+}
+
+function claimEvents(tables: Tables, { claims }: TurnCommit, stored: StepCheckpoint[]): void {
+  for (const { event, waiter, row } of claims ?? []) {
+    const standing = tables.checkpoints.get(row.runId, row.seq)
+    if (standing && isSettledStatus(standing.status)) {
+      stored.push(decodeCheckpoint(standing))
+    } else if (tables.events.remove(event.id)) {
+      tables.checkpoints.write(row)
+      tables.signals.remove(waiter)
+      stored.push(decodeCheckpoint(tables.checkpoints.get(row.runId, row.seq)!))
+    }
+  }
+}
+
+function mergeAttributes(tables: Tables, runId: string, attributes: SearchAttributes): void {
+  const { searchAttributes } = decodeRun(tables.runs.get(runId)!)
+  tables.runs.patch(runId, { searchAttributes: { ...searchAttributes, ...attributes } })
 }
 
 /** True when nothing is left to wait for: the position is settled, before or by a buffered payload. */

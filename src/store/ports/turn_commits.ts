@@ -6,9 +6,9 @@
  */
 import type { SeqRange } from '../../foundation/control_flow.ts'
 import { isFailFastGroup, signalName, stepIdOf } from '../../foundation/ids.ts'
-import type { SignalWaiter, StepCheckpoint } from '../../types/checkpoint.ts'
+import type { BufferedEvent, SignalWaiter, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { CheckpointKey } from '../../types/query.ts'
-import type { RunStatus, WorkflowRun } from '../../types/run.ts'
+import type { RunStatus, SearchAttributes, WorkflowRun } from '../../types/run.ts'
 
 /**
  * A row of a commit. It replaces whatever stands at its position, `order` included (heartbeat columns
@@ -38,6 +38,16 @@ export interface SignalWait {
 
 /** Ends a bounded wait: `row` (failed) is written unless the position is settled; the exact waiter goes. */
 export interface WaitExpiry {
+  waiter: SignalWaiter
+  row: StepCheckpoint
+}
+
+/**
+ * Takes a buffered event. Position settled, or the event taken by somebody else: nothing happens. Otherwise
+ * the event goes, `row` (completed, with its payload) is written and the exact waiter removed.
+ */
+export interface EventClaim {
+  event: BufferedEvent & { name: string }
   waiter: SignalWaiter
   row: StepCheckpoint
 }
@@ -79,6 +89,9 @@ export interface TurnCommit {
   stamps?: OrderStamp[]
   waits?: SignalWait[]
   expiries?: WaitExpiry[]
+  claims?: EventClaim[]
+  /** Merged into the run's own, key by key, under the lock of the run row. */
+  searchAttributes?: SearchAttributes
   /** Inserted unless their id exists. */
   runs?: WorkflowRun[]
   /**
@@ -100,7 +113,7 @@ export interface TurnVerdict {
   awaited: boolean
   /**
    * What stands now at positions where the caller's write is not what was stored: rows that lost to a
-   * settled one, and rows completed with a buffered payload. Empty when not applied.
+   * settled one, and rows completed with a buffered payload or event. Empty when not applied.
    */
   stored: StepCheckpoint[]
   /** The state of those `children` that existed before, each once. */

@@ -19,6 +19,7 @@ import { SETTLE_CASES } from './state_store/settles.ts'
 import { SIGNAL_CASES } from './state_store/signals.ts'
 import { SINGLETON_CASES } from './state_store/singletons.ts'
 import type { StoreCase } from './state_store/support.ts'
+import { TURN_CLAIM_CASES } from './state_store/turn_claims.ts'
 import { TURN_COMMIT_CASES } from './state_store/turn_commits.ts'
 import { TURN_SETTLE_CASES } from './state_store/turn_settles.ts'
 import { TURN_WAIT_CASES } from './state_store/turn_waits.ts'
@@ -42,6 +43,7 @@ export const STATE_STORE_CASES: readonly StoreCase[] = [
   ...VIEW_CASES,
   ...TURN_COMMIT_CASES,
   ...TURN_WAIT_CASES,
+  ...TURN_CLAIM_CASES,
   ...TURN_SETTLE_CASES,
   ...CHILD_CASES,
   ...CHAIN_CASES,

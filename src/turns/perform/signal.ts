@@ -26,8 +26,14 @@ export function performSignal(command: CommandOf<'signal'>, turn: Turn): void {
   register(command, turn, () => turn.release(signalSeq))
 }
 
+/** A wait of any kind on a token. */
+export type Wait = Pick<CommandOf<'signal'>, 'seq' | 'signalSeq' | 'token' | 'timeoutMs'> & {
+  /** What a timeout calls it; default the token. */
+  label?: string
+}
+
 /** The take-or-register of a wait, and its second look at the end of the turn. */
-export function signalWait(command: CommandOf<'signal'>, turn: Turn): SignalWait {
+export function signalWait(command: Pick<Wait, 'signalSeq' | 'token'>, turn: Turn): SignalWait {
   const { signalSeq, token } = command
   return {
     waiter: { token, runId: turn.run.id, seq: signalSeq, createdAt: new Date(turn.now()) },
@@ -73,10 +79,10 @@ async function heldByAnother(command: CommandOf<'signal'>, turn: Turn): Promise<
 }
 
 /** Ends the wait unless its position is settled by then; `landed` is called once that is durable. */
-function expire(command: CommandOf<'signal'>, turn: Turn, landed: () => void): void {
-  const { signalSeq, token, timeoutMs = 0 } = command
+export function expire(command: Wait, turn: Turn, landed: () => void): void {
+  const { signalSeq, token, timeoutMs = 0, label = token } = command
   const { waiter, row } = signalWait(command, turn)
-  const error = new SignalTimeoutError(token, timeoutMs)
+  const error = new SignalTimeoutError(label, timeoutMs)
   const expired = {
     ...row,
     status: 'failed' as const,
@@ -93,12 +99,12 @@ function expire(command: CommandOf<'signal'>, turn: Turn, landed: () => void): v
 }
 
 /** The deadline of a bounded wait passed. */
-function isOver({ seq, timeoutMs }: CommandOf<'signal'>, turn: Turn): boolean {
+export function isOver({ seq, timeoutMs }: Wait, turn: Turn): boolean {
   const deadline = timeoutMs === undefined ? undefined : turn.history.at(seq)?.wakeAt
   return deadline !== undefined && deadline <= turn.now()
 }
 
-function isSettled(turn: Turn, seq: number): boolean {
+export function isSettled(turn: Turn, seq: number): boolean {
   const row = turn.history.at(seq)
   return row !== undefined && isSettledStatus(row.status)
 }
