@@ -301,18 +301,18 @@ export class LeaseLostError extends DurableError {
 }
 
 /**
- * User code swallowed an error of the database after which the transaction can only be undone. It was:
- * nothing of it was written.
+ * The transaction cannot be committed, and another try would not help: user code swallowed an error of the
+ * database after which it can only be undone, ended it itself, or wrote what the database refuses to commit.
  */
 export class TransactionSpoiledError extends DurableError {
   static override readonly code: string = 'transaction_spoiled'
 
-  constructor(cause: unknown) {
-    super(
-      'the transaction was undone by the database: a statement in it failed, and its error was caught. ' +
-        'Let such an error out, or use a savepoint for what may fail.',
-      { cause }
-    )
+  constructor(
+    cause?: unknown,
+    message = 'the transaction was undone by the database: a statement in it failed, and its error was ' +
+      'caught. Let such an error out, or use a savepoint for what may fail.'
+  ) {
+    super(message, { cause })
   }
 }
 

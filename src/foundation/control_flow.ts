@@ -4,6 +4,8 @@
  * subclass is recognised too.
  */
 
+import { read } from './failure.ts'
+
 /** Stamped on every control-flow signal. Shared by all copies of the package in a process. */
 export const CONTROL_FLOW_SIGNAL: unique symbol = Symbol.for('@agora/durable:control-flow') as never
 
@@ -45,11 +47,7 @@ export class ContinueAsNew extends Error {
  * cancellation or any failure: those are outcomes a `catch` may handle.
  */
 export function isWorkflowControlFlowSignal(error: unknown): boolean {
-  return (
-    typeof error === 'object' &&
-    error !== null &&
-    (error as { [CONTROL_FLOW_SIGNAL]?: unknown })[CONTROL_FLOW_SIGNAL] === true
-  )
+  return typeof error === 'object' && error !== null && read(error, CONTROL_FLOW_SIGNAL) === true
 }
 
 /** True for a continue-as-new signal of any copy of the package. */

@@ -45,22 +45,20 @@ export class InvariantError extends DurableError {
 
 /** True for a `FatalError` or one of its subclasses, whichever copy of the package made it. */
 export function isFatal(error: unknown): boolean {
-  return (
-    typeof error === 'object' && error !== null && (error as { [FATAL]?: unknown })[FATAL] === true
-  )
+  return typeof error === 'object' && error !== null && read(error, FATAL) === true
 }
 
 /** The stored form of anything thrown. `retryable: false` is set only for fatal errors. */
 export function toStepError(thrown: unknown): StepError {
-  if (!(thrown instanceof Error) && !isErrorLike(thrown)) {
-    return { message: typeof thrown === 'string' ? thrown : describe(thrown) }
-  }
-  const error = thrown as Error & { code?: unknown; details?: unknown; retryable?: unknown }
-  const result: StepError = { message: error.message }
-  if (typeof error.code === 'string') result.code = error.code
-  if (isFatal(error) || error.retryable === false) result.retryable = false
-  if (typeof error.stack === 'string') result.stack = error.stack
-  if (error.details !== undefined) result.details = jsonSafe(error.details)
+  if (!isErrorLike(thrown)) return { message: describe(thrown) }
+  const result: StepError = { message: thrown.message }
+  const [code, stack, details] = (['code', 'stack', 'details'] as const).map((key) =>
+    read(thrown, key)
+  )
+  if (typeof code === 'string') result.code = code
+  if (isFatal(thrown) || read(thrown, 'retryable') === false) result.retryable = false
+  if (typeof stack === 'string') result.stack = stack
+  if (details !== undefined) result.details = jsonSafe(details)
   return result
 }
 
@@ -80,21 +78,47 @@ export function messageOf(thrown: unknown): string {
   return isErrorLike(thrown) ? thrown.message : describe(thrown)
 }
 
+/**
+ * What was thrown, if it can be passed on: whoever looks at an object whose very prototype cannot be read
+ * would throw in turn, and the run would be lost to it again and again.
+ */
+export function presentable(thrown: unknown): unknown {
+  try {
+    void (thrown instanceof Error)
+    return thrown
+  } catch {
+    return new DurableError(NO_DESCRIPTION, { code: 'undescribable_error' })
+  }
+}
+
 function isErrorLike(thrown: unknown): thrown is { message: string } {
   return (
-    typeof thrown === 'object' &&
-    thrown !== null &&
-    typeof (thrown as { message?: unknown }).message === 'string'
+    typeof thrown === 'object' && thrown !== null && typeof read(thrown, 'message') === 'string'
   )
+}
+
+const NO_DESCRIPTION = 'a value was thrown that cannot be described'
+
+/** A property of anything thrown: a getter, or the trap of a proxy, may throw in turn. */
+export function read(thrown: object, key: PropertyKey): unknown {
+  try {
+    return (thrown as Record<PropertyKey, unknown>)[key]
+  } catch {
+    return undefined
+  }
 }
 
 function describe(thrown: unknown): string {
   if (typeof thrown === 'string') return thrown
-  try {
-    return JSON.stringify(thrown) ?? String(thrown)
-  } catch {
-    return String(thrown)
+  for (const form of [JSON.stringify, String]) {
+    try {
+      const text = form(thrown) as string | undefined
+      if (text !== undefined && text !== '{}') return text
+    } catch {
+      // The next form may do.
+    }
   }
+  return NO_DESCRIPTION
 }
 
 function jsonSafe(value: unknown): unknown {

@@ -2,10 +2,16 @@
  * JSON: the one meaning of "payload". Everything that becomes durable passes through here once; what a
  * body sees is always the stored form, so a first execution and a replay cannot differ.
  */
-import { DurableError } from './failure.ts'
+import { DurableError, messageOf } from './failure.ts'
 
 /** Largest payload by default, in bytes of JSON text. */
 export const DEFAULT_MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
+
+/**
+ * Deepest nesting of arrays and objects. What runs over the members of a payload calls itself for each
+ * level, on a stack that may be nearly used up by then.
+ */
+const MAX_DEPTH = 1000
 
 /** Thrown by `encodeJson` for a value that has no JSON form or is too large. */
 export class UnstorableValueError extends DurableError {
@@ -23,7 +29,7 @@ export function encodeJson(
     text = JSON.stringify(value)
   } catch (cause) {
     throw new UnstorableValueError(
-      `${what} cannot be stored as JSON: ${(cause as Error).message.split('\n')[0]}. ` +
+      `${what} cannot be stored as JSON: ${messageOf(cause).split('\n')[0]}. ` +
         'Return plain data: no BigInt, no circular references.',
       { cause }
     )
@@ -41,17 +47,60 @@ export function encodeJson(
   return text
 }
 
+function isDeeperThan(limit: number, text: string): boolean {
+  // Each level takes two characters.
+  if (text.length <= 2 * limit) return false
+  let depth = 0
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case QUOTE:
+        at = endOfString(text, at)
+        break
+      case OPEN_LIST:
+      case OPEN_OBJECT:
+        if (++depth > limit) return true
+        break
+      case CLOSE_LIST:
+      case CLOSE_OBJECT:
+        depth--
+    }
+  }
+  return false
+}
+
+/** Where the closing quote is. */
+function endOfString(text: string, from: number): number {
+  for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
+    let escapes = 0
+    while (text.charCodeAt(at - 1 - escapes) === BACKSLASH) escapes++
+    if (escapes % 2 === 0) return at
+  }
+}
+
+const [QUOTE, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [...'"\\[]{}'].map(
+  (character) => character.charCodeAt(0)
+)
+
 /** The value of JSON text; `undefined` for nothing. */
 export function decodeJson(text: string | undefined | null): unknown {
   return text === undefined || text === null ? undefined : JSON.parse(text)
 }
 
+/** The JSON text of a payload that comes from outside: its nesting is bounded too. */
+export function encodePayload(value: unknown, what: string, maxBytes?: number): string | undefined {
+  const text = encodeJson(value, what, maxBytes)
+  if (text === undefined || !isDeeperThan(MAX_DEPTH, text)) return text
+  throw new UnstorableValueError(
+    `${what} is nested deeper than ${MAX_DEPTH} levels. Give flat data: a list instead of a chain.`
+  )
+}
+
 /** What a value looks like after it was stored and read back. Throws `UnstorableValueError`. */
 export function toStored(value: unknown, what: string, maxBytes?: number): unknown {
-  const text = encodeJson(value, what, maxBytes)
+  const text = encodePayload(value, what, maxBytes)
   // Most results are short strings, numbers or nothing: these are their own stored form.
-  if (typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value))
-    return value
+  if (typeof value === 'string' || typeof value === 'boolean') return value
+  if (Number.isFinite(value) && value !== 0) return value
   return decodeJson(text)
 }
 

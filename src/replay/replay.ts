@@ -14,7 +14,7 @@ import {
   WorkflowSuspended,
 } from '../foundation/control_flow.ts'
 import { deferred } from '../foundation/deferred.ts'
-import { DurableError, InvariantError } from '../foundation/failure.ts'
+import { DurableError, InvariantError, presentable } from '../foundation/failure.ts'
 import { cloneJson } from '../foundation/json.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import { Delivery } from './delivery.ts'
@@ -177,7 +177,8 @@ export class Replay {
       .then(body)
       .then(
         (value) => this.#finish({ kind: 'returned', value }),
-        (error: unknown) => {
+        (thrown: unknown) => {
+          const error = presentable(thrown)
           if (isContinueAsNew(error)) {
             this.#finish({ kind: 'continued', input: (error as ContinueAsNew).input })
           } else {

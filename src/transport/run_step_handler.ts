@@ -5,7 +5,7 @@
  */
 import { type Clock, type Timers, systemClock, systemTimers } from '../foundation/clock.ts'
 import { UnstorableValueError, toStored } from '../foundation/json.ts'
-import { type StepError, isolate, toStepError } from '../foundation/failure.ts'
+import { type StepError, isolate, presentable, toStepError } from '../foundation/failure.ts'
 import type { StepHandler } from '../types/step.ts'
 import type { Heartbeat, RemoteTask, StepResult } from '../wire/messages.ts'
 import { RecordingStepLogger, runWithStepLogger } from './step_logger.ts'
@@ -99,11 +99,9 @@ function storedOutput(task: RemoteTask, output: unknown, maxBytes?: number): unk
 }
 
 function describe(thrown: unknown): StepError {
-  try {
-    const error = toStepError(thrown)
-    // The same code would give the same value again.
-    return thrown instanceof UnstorableValueError ? { ...error, retryable: false } : error
-  } catch {
-    return { message: 'the step threw a value that cannot be described' }
-  }
+  const error = toStepError(thrown)
+  // The same code would give the same value again.
+  return presentable(thrown) instanceof UnstorableValueError
+    ? { ...error, retryable: false }
+    : error
 }

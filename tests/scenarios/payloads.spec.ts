@@ -221,6 +221,92 @@ for (const kind of await storesUnderTest()) {
       }
     })
 
+    test('what cannot even be described fails what threw it, once', async ({ assert }) => {
+      const engine = world.engine()
+      const unspeakable = Object.create(null) as Record<string, unknown>
+      unspeakable.self = unspeakable
+      const boom = () => {
+        throw new Error('boom')
+      }
+      const gone = Proxy.revocable({}, {})
+      gone.revoke()
+      const thrown: unknown[] = [
+        unspeakable,
+        Object.assign(new Error('m'), { details: unspeakable }),
+        Object.defineProperty(new Error('m'), 'code', { get: boom }),
+        Object.defineProperty(new Error('m'), 'message', { get: boom }),
+        new Proxy(new Error('m'), { get: boom }),
+        gone.proxy,
+      ]
+      let ran = 0
+      const fail = (i: unknown): never => {
+        ran += 1
+        throw thrown[i as number]
+      }
+      engine.handle('fail', fail)
+      engine.register('body', '1', async (_, i) => fail(i))
+      engine.register('local', '1', async (ctx, i) => ctx.localStep('fail', () => fail(i)))
+      engine.register('capture', '1', async (ctx, i) => ctx.sideEffect(() => fail(i)))
+      engine.register('remote', '1', async (ctx, i) => ctx.step('fail', i))
+      engine.register('undo', '1', async (ctx, i) => {
+        await ctx.localStep('do', () => 1, { compensate: () => fail(i) })
+        throw new Error('m')
+      })
+      if (kind.complete) {
+        engine.register('tx', '1', async (ctx, i) => ctx.transaction('fail', async () => fail(i)))
+      }
+      for (const road of ['body', 'local', 'capture', 'remote', 'undo', 'tx']) {
+        if (road === 'tx' && !kind.complete) continue
+        for (const i of thrown.keys()) {
+          ran = 0
+          await engine.start(road, i, `${road}${i}`)
+          const run = await world.ended(`${road}${i}`)
+          assert.equal(run.status, 'failed', `${road} ${i}`)
+          assert.isString(run.error?.message)
+          assert.equal(ran, 1, `${road} ${i}`)
+        }
+      }
+    })
+
+    test('a value that is nested too deep is refused, one that is not always comes back', async ({
+      assert,
+    }) => {
+      const nested = (depth: number) => {
+        let value: unknown = '[\\"['
+        for (let i = 0; i < depth; i++) value = i % 2 ? { value } : [value]
+        return value
+      }
+      const engine = world.engine()
+      engine.handle('echo', (input) => input)
+      for (const [name, travel] of Object.entries(ROADS)) {
+        if (name === 'next link') continue
+        engine.register(name, '1', async (ctx, depth: number) => {
+          const value = await travel(ctx, name === 'step output' ? depth : nested(depth))
+          await ctx.waitForSignal(`go:${ctx.runId}`)
+          return value
+        })
+      }
+      engine.handle('make', (depth) => nested(depth as number))
+      for (const road of Object.keys(ROADS).filter((name) => name !== 'next link')) {
+        await engine.start(road, 998, `${road}-deep`)
+        await world.parked(`${road}-deep`)
+        await engine.signal(`go:${road}-deep`, nested(1000))
+        assert.deepEqual(await world.output(`${road}-deep`), nested(998), road)
+        for (const depth of [1001, 4000]) {
+          await engine.start(road, depth, `${road}-${depth}`)
+          await world.quiet()
+          await engine.signal(`go:${road}-${depth}`)
+          const { status, error } = await world.ended(`${road}-${depth}`)
+          assert.equal(status, 'failed', `${road} ${depth}`)
+          assert.equal(error?.code, 'unstorable_value', `${road} ${depth}`)
+        }
+      }
+      for (const depth of [1001, 4000]) {
+        await assert.rejects(() => engine.start('workflow output', nested(depth), 'r'), /deeper/)
+        await assert.rejects(() => engine.signal('go', nested(depth)), /deeper/)
+      }
+    })
+
     test('a hand-made continue-as-new with an unstorable input fails the run', async ({
       assert,
     }) => {

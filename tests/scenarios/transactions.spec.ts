@@ -223,7 +223,55 @@ for (const kind of await storesUnderTest()) {
       assert.deepEqual(await notes(), row?.status === 'completed' ? noted('paid') : [])
     })
 
+    test('nothing thrown fails it like any other thing', async ({ assert }) => {
+      const engine = world.engine()
+      let ran = 0
+      engine.register('w', '1', async (ctx, thrown) =>
+        ctx.transaction('pay', () => {
+          ran += 1
+          return Promise.reject(thrown === null ? null : undefined)
+        })
+      )
+      for (const [input, message] of [
+        [null, 'null'],
+        [1, 'undefined'],
+      ] as const) {
+        await engine.start('w', input, message)
+        assert.containsSubset(await world.ended(message), { status: 'failed', error: { message } })
+      }
+      assert.equal(ran, 2)
+    })
+
     if (onSql) {
+      test('what the database refuses at the commit fails the step: the body never saw it done', async ({
+        assert,
+      }) => {
+        const { db } = world.opened.database!
+        if (kind.dialect === 'sqlite') await db.rawQuery('PRAGMA foreign_keys = ON')
+        await db.rawQuery(
+          'CREATE TABLE replies (text varchar(50) REFERENCES notes (text) DEFERRABLE INITIALLY DEFERRED)'
+        )
+        const engine = world.engine()
+        let ran = 0
+        engine.register('w', '1', async (ctx) => {
+          const code = await ctx
+            .transaction('reply', async (tx) => {
+              ran += 1
+              await (tx as Tx).table('replies').insert({ text: 'to nobody' })
+              return 'replied'
+            })
+            .catch((error: { code: string }) => error.code)
+          await ctx.waitForSignal('go')
+          return code
+        })
+        await engine.start('w', null, 'r')
+        await world.parked('r')
+        await engine.signal('go')
+        assert.equal(await world.output('r'), 'transaction_spoiled')
+        assert.equal(ran, 1)
+        await db.rawQuery('DROP TABLE replies')
+      })
+
       test('an error of the database that the body caught inside fails the step, or is none', async ({
         assert,
       }) => {

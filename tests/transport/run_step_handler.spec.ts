@@ -93,7 +93,7 @@ test.group('runStepHandler | results', () => {
             throw new Error('no message')
           },
         }),
-        expected: { message: 'the step threw a value that cannot be described' },
+        expected: { message: 'a value was thrown that cannot be described' },
       },
     ])
     .run(async ({ assert }, { thrown, expected }) => {

@@ -6,7 +6,7 @@
 import type { Clock } from '../../foundation/clock.ts'
 import { Batcher } from '../../foundation/batcher.ts'
 import { DurableError, toStepError } from '../../foundation/failure.ts'
-import { encodeJson } from '../../foundation/json.ts'
+import { encodePayload } from '../../foundation/json.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { CheckpointSettlement } from '../../store/ports/pending_settles.ts'
 import { heldByWave, type SettleTarget } from '../../store/ports/turn_commits.ts'
@@ -70,7 +70,7 @@ export class Results {
     if (result.status !== 'completed') return result
     try {
       const what = `the output of step "${checkpoint.name}"`
-      encodeJson(result.output, what, this.#options.maxPayloadBytes)
+      encodePayload(result.output, what, this.#options.maxPayloadBytes)
       return result
     } catch (thrown) {
       const { output, ...rest } = result

@@ -41,6 +41,8 @@ export interface Dialect {
   remedy(error: unknown): Remedy
   /** The connection on which this happened is of no more use. */
   breaksConnection(error: unknown): boolean
+  /** What was written breaks a constraint: nothing of it stays, and it would break it again. */
+  refusesData(error: unknown): boolean
 }
 
 const PG_REMEDIES: Record<string, Remedy> = {
@@ -73,6 +75,8 @@ export const postgres: Dialect = {
   remedy: (error) => PG_REMEDIES[codeOf(error) ?? ''],
   // A server that goes on says so with an SQLSTATE; 08 and 57P are about the connection itself.
   breaksConnection: (error) => !/^(?=.*\d)(?!08|57P)[0-9A-Z]{5}$/.test(codeOf(error) ?? ''),
+  // An integrity constraint, or a constraint trigger that raised an exception.
+  refusesData: (error) => /^(23|P0001)/.test(codeOf(error) ?? ''),
 }
 
 export const sqlite: Dialect = {
@@ -91,6 +95,7 @@ export const sqlite: Dialect = {
   forUpdate: '',
   remedy: (error) => (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error) ?? '') ? 'again' : undefined),
   breaksConnection: () => false,
+  refusesData: (error) => /^SQLITE_CONSTRAINT/.test(codeOf(error) ?? ''),
 }
 
 /** Postgres: makes the statement fail, and with it everything it wrote, unless `condition` holds. */

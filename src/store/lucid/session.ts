@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { Database } from '@adonisjs/lucid/database'
-import type { QueryClientContract } from '@adonisjs/lucid/types/database'
-import { StoreUnavailableError } from '../../errors.ts'
+import type { QueryClientContract, TransactionClientContract } from '@adonisjs/lucid/types/database'
+import { StoreUnavailableError, TransactionSpoiledError } from '../../errors.ts'
 import { debug } from '../../foundation/debug.ts'
 import { sleepOn, systemTimers } from '../../foundation/clock.ts'
 import { DurableError, messageOf } from '../../foundation/failure.ts'
@@ -38,6 +38,9 @@ interface Connection {
   /** Set: the pool throws the connection away. */
   __knex__disposed?: unknown
   prepare?(text: string): PreparedStatement
+  /** Of better-sqlite3. */
+  readonly inTransaction?: boolean
+  exec?(text: string): unknown
 }
 
 /** A text as the driver takes it, and the name of its plan on the server. */
@@ -128,6 +131,35 @@ export class Session implements Sql {
     } catch (error) {
       throw asStoreError(error)
     }
+  }
+
+  /**
+   * Commits a transaction, or rejects with what the database said. knex keeps the failure of a COMMIT to
+   * itself, and on SQLite it hands on the connection with the transaction still open.
+   */
+  async commit(trx: TransactionClientContract): Promise<void> {
+    const nested = clientOf(this.lucid()).transacting === true
+    const connection = await clientOf(trx).acquireConnection()
+    // Settled before the connection goes back to the pool.
+    const outcome = trx.knexClient.executionPromise.then(
+      () => undefined,
+      (error: unknown) => {
+        if (!nested) this.#closeTransaction(connection, error)
+        return { error }
+      }
+    )
+    const sent = (await trx.knexClient.commit()) as { response?: { command?: string } } | undefined
+    const failed = await outcome
+    if (failed) throw withoutStatement(failed.error, 'COMMIT;')
+    // How Postgres answers the COMMIT of a transaction that it has given up.
+    if (sent?.response?.command === 'ROLLBACK') throw new TransactionSpoiledError()
+  }
+
+  #closeTransaction(connection: Connection, error: unknown): void {
+    if (connection.inTransaction) connection.exec!('ROLLBACK')
+    else if (connection.exec === undefined && this.dialect.name === 'sqlite')
+      connection.__knex__disposed = error
+    else if (this.dialect.breaksConnection(error)) connection.__knex__disposed = error
   }
 
   #begin(): string {

@@ -8,6 +8,7 @@ import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import { LeaseLostError, TransactionSpoiledError } from '../../errors.ts'
 import type { LeaseFence, StoreTransaction } from '../ports/transactions.ts'
 import { saveCheckpoint, saveUnderLease } from './checkpoints.ts'
+import { bestEffort, messageOf } from '../../foundation/failure.ts'
 import { codeOf } from './dialect.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import { asStoreError, type Session, type Sql } from './session.ts'
@@ -16,21 +17,40 @@ export async function transaction<T>(
   session: Session,
   work: (tx: StoreTransaction) => Promise<T>
 ): Promise<T> {
-  let failure: { error: unknown } | undefined
+  const trx = await begin(session)
+  let result: T
   try {
-    return await session.lucid().transaction(async (trx) => {
-      await takeWriteLock(session, trx)
-      try {
-        return await work(handle(session, trx))
-      } catch (error) {
-        failure = { error }
-        throw error
-      }
-    })
+    await takeWriteLock(session, trx)
+    result = await work(handle(session, trx))
   } catch (error) {
-    if (failure) throw failure.error
+    await bestEffort('a connection that is gone took its transaction along', trx.rollback())
+    throw error
+  }
+  await commit(session, trx)
+  return result
+}
+
+async function begin(session: Session): Promise<TransactionClientContract> {
+  try {
+    return await session.lucid().transaction()
+  } catch (error) {
     throw asStoreError(error)
   }
+}
+
+/** Lucid ends a transaction well whatever became of its COMMIT: asked afterwards, it only tells listeners. */
+async function commit(session: Session, trx: TransactionClientContract): Promise<void> {
+  try {
+    await session.commit(trx)
+  } catch (error) {
+    await bestEffort('it has ended', trx.rollback())
+    if (!session.dialect.refusesData(error)) throw asStoreError(error)
+    throw new TransactionSpoiledError(
+      error,
+      `the database refused to commit the transaction: ${messageOf(error)}`
+    )
+  }
+  await trx.commit()
 }
 
 /** A SQLite transaction that reads first cannot write once somebody else wrote. */
@@ -42,9 +62,14 @@ async function takeWriteLock(session: Session, trx: TransactionClientContract): 
 /** Postgres refuses every statement after one that failed. */
 const GIVEN_UP = '25P02'
 
+const ENDED =
+  'the transaction was committed or rolled back by user code: its record could not be part of it. ' +
+  'Return to commit, throw to roll back.'
+
 const handle = (session: Session, trx: TransactionClientContract): StoreTransaction => ({
   raw: trx,
   async saveCheckpoint(checkpoint: StepCheckpoint, fence?: LeaseFence) {
+    if (trx.isCompleted) throw new TransactionSpoiledError(undefined, ENDED)
     const save = async (sql: Sql) => {
       if (!fence) return saveCheckpoint(sql, checkpoint)
       if (await saveUnderLease(sql, checkpoint, fence)) return

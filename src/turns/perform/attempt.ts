@@ -4,6 +4,7 @@
  */
 import { runInStepBody } from '../../authoring/ambient.ts'
 import { StepTimeoutError } from '../../errors.ts'
+import { presentable } from '../../foundation/failure.ts'
 import { toStored } from '../../foundation/json.ts'
 import { RecordingStepLogger, runWithStepLogger } from '../../transport/step_logger.ts'
 import type { StepEvent, StepLogger } from '../../types/step.ts'
@@ -49,7 +50,7 @@ export async function runAttempt(attempt: Attempt, turn: Turn): Promise<AttemptR
       events: log.finish(),
     }
   } catch (error) {
-    return { ok: false, error, events: log.finish() }
+    return { ok: false, error: presentable(error), events: log.finish() }
   }
 }
 

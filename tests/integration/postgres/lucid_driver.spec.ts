@@ -2,7 +2,7 @@
  * What only Postgres has: plans kept on the server, replicas, prepared connections that go away.
  */
 import { test } from '@japa/runner'
-import { StoreUnavailableError } from '../../../src/errors.ts'
+import { StoreUnavailableError, TransactionSpoiledError } from '../../../src/errors.ts'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
 import type { WorkflowRun } from '../../../src/types/run.ts'
 import { backend } from '../../helpers/backends.ts'
@@ -96,5 +96,34 @@ test.group('Lucid driver | Postgres', (group) => {
     assert.isAtMost(failures.length, 1)
     for (const failure of failures) assert.instanceOf(failure, StoreUnavailableError)
     assert.equal((answers[2] as WorkflowRun).id, 'r')
+  })
+
+  test('a connection that dies before its COMMIT took the transaction along', async ({
+    assert,
+    cleanup,
+  }) => {
+    const { store, db, connect } = await setUp(cleanup)
+    await store.createRun(makeRun('r'))
+    const committing = store.transaction(async (tx) => {
+      await tx.saveCheckpoint(makeRow('r', 1))
+      const trx = tx.raw as typeof db
+      const { rows } = await trx.rawQuery('SELECT pg_backend_pid() AS pid')
+      await connect().rawQuery('SELECT pg_terminate_backend(?)', [rows[0].pid])
+    })
+    await assert.rejects(() => committing, StoreUnavailableError as never)
+    assert.deepEqual(await store.listCheckpoints('r'), [])
+  })
+
+  test('a transaction that Postgres gave up is not taken for committed', async ({
+    assert,
+    cleanup,
+  }) => {
+    const { store, db } = await setUp(cleanup)
+    const committing = store.transaction(async (tx) => {
+      await tx.saveCheckpoint(makeRow('r', 1))
+      await (tx.raw as typeof db).rawQuery('SELECT 1 / 0').catch(() => {})
+    })
+    await assert.rejects(() => committing, TransactionSpoiledError as never)
+    assert.deepEqual(await store.listCheckpoints('r'), [])
   })
 })

@@ -2,7 +2,12 @@
  * How the store uses a Lucid connection: which one, inside whose transaction, and what becomes of errors.
  */
 import { test } from '@japa/runner'
-import { StoreCapabilityError, StoreUnavailableError } from '../../../src/errors.ts'
+import type { TransactionClientContract } from '@adonisjs/lucid/types/database'
+import {
+  StoreCapabilityError,
+  StoreUnavailableError,
+  TransactionSpoiledError,
+} from '../../../src/errors.ts'
 import {
   type CorruptJsonColumn,
   LucidStateStore,
@@ -30,8 +35,7 @@ await onEachDialect(
       store.saveCheckpointsIfPending([makeRow('r', 1, { output: 'secret' })]),
       store.transaction((tx) => tx.saveCheckpoint(makeRow('r', 1, { output: 'secret' }))),
     ]
-    for (const call of calls) {
-      const error = await failureOf(call)
+    for (const error of await Promise.all(calls.map(failureOf))) {
       assert.instanceOf(error, StoreUnavailableError)
       assert.instanceOf(error.cause, Error)
       assert.include(error.message, T.checkpoints)
@@ -39,6 +43,51 @@ await onEachDialect(
         assert.notInclude(text, 'INSERT')
         assert.notInclude(text, 'secret')
       }
+    }
+  }
+)
+
+await onEachDialect(
+  'a transaction that the database refuses to commit rejects, and leaves its connection clean',
+  async ({ db, store }, assert) => {
+    if (db.connection().dialect.name !== 'postgres') await db.rawQuery('PRAGMA foreign_keys = ON')
+    await db.rawQuery('CREATE TABLE parents (id integer PRIMARY KEY)')
+    await db.rawQuery(
+      'CREATE TABLE kids (id integer REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)'
+    )
+    const told: string[] = []
+    const error = await failureOf(
+      store.transaction(async (tx) => {
+        const trx = tx.raw as TransactionClientContract
+        trx.after('commit', () => void told.push('commit'))
+        trx.after('rollback', () => void told.push('rollback'))
+        await trx.rawQuery('INSERT INTO kids VALUES (1)')
+        await tx.saveCheckpoint(makeRow('r', 1))
+      })
+    )
+    assert.instanceOf(error, TransactionSpoiledError)
+    assert.instanceOf(error.cause, Error)
+    assert.deepEqual(told, ['rollback'])
+    assert.isNull(await store.getCheckpoint('r', 1))
+    await store.transaction((tx) => tx.saveCheckpoint(makeRow('r', 2)))
+    assert.lengthOf(await store.listCheckpoints('r'), 1)
+    assert.lengthOf(await db.from('kids').select('id'), 0)
+  }
+)
+
+await onEachDialect(
+  'a checkpoint is not written beside a transaction that user code ended',
+  async ({ store }, assert) => {
+    for (const end of ['commit', 'rollback'] as const) {
+      const error = await failureOf(
+        store.transaction(async (tx) => {
+          await (tx.raw as TransactionClientContract)[end]()
+          await tx.saveCheckpoint(makeRow('r', 1))
+        })
+      )
+      assert.instanceOf(error, TransactionSpoiledError)
+      assert.match(error.message, /by user code/)
+      assert.isNull(await store.getCheckpoint('r', 1))
     }
   }
 )
