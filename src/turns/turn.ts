@@ -137,7 +137,9 @@ export class Turn {
   newRow(
     fields: Pick<StepCheckpoint, 'seq' | 'name' | 'kind' | 'status'> & Partial<StepCheckpoint>
   ): StepCheckpoint {
-    const at = new Date(this.now())
+    // A clock that was set back since the claim does not make a row of this turn look older than it:
+    // recovery tells by that what this turn may not have sent.
+    const at = new Date(Math.max(this.now(), this.run.claimedAt?.getTime() ?? 0))
     return {
       runId: this.run.id,
       stepId: stepIdOf(this.run.id, fields.seq),

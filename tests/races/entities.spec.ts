@@ -1,6 +1,7 @@
 /*
  * Entities: operations of one key run one after the other and each once, whoever sends them, whatever dies.
  */
+import { setTimeout } from 'node:timers/promises'
 import { test } from '@japa/runner'
 import type { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { FatalError } from '../../src/errors.ts'
@@ -129,6 +130,12 @@ for (const kind of await storesUnderTest()) {
         })
       }
       await engine.signalEntity('account', 'a', 'deposit', { id: 'last', amount: 1 })
+      for (let n = 0; ; n++) {
+        const state = await account(engine, 'a')
+        if (state?.balance === 501) break
+        assert.isBelow(n, 2000, 'the operations are executed')
+        await setTimeout(20)
+      }
       await world.reached('entity:account:a~1', 'suspended')
       await world.quiet()
       assert.equal((await account(engine, 'a'))!.balance, 501)

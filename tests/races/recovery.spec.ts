@@ -80,6 +80,35 @@ for (const kind of await storesUnderTest()) {
       assert.equal(world.held.times('r:0'), 1)
     })
 
+    test('a call is sent although the clock was set back before its turn died', async ({
+      assert,
+    }) => {
+      const [doomed, living] = [0, 1].map(() => world.engine({ transport: 'held' }))
+      for (const engine of [doomed, living]) {
+        engine.register('w', '1', async (ctx) => ctx.step('remote', { n: 1 }))
+      }
+      const die = async (proceed: () => Promise<unknown>) => {
+        const answer = await proceed()
+        await world.crash(doomed)
+        return answer
+      }
+      world.gate(doomed).around('commitTurn', die)
+      world.gate(doomed).around('saveCheckpoint', die)
+      const stop = doomed.subscribe(({ type }) => {
+        if (type === 'run.started') world.time.jump(-20)
+      })
+      void doomed.start('w', null, 'r')
+      await until(() => world.gate(doomed).crashed, 'the crash')
+      await world.quiet()
+      stop()
+      assert.lengthOf(world.held.sent, 0)
+
+      world.time.jump(LEASE_MS + 21)
+      await living.recoverIncomplete()
+      await world.held.complete(await world.held.task('remote'), 'answer')
+      assert.equal(await world.output('r'), 'answer')
+    })
+
     test('a call of an earlier turn is not sent again by recovery', async ({ assert }) => {
       const [doomed, living] = [0, 1].map(() => world.engine({ transport: 'held' }))
       for (const engine of [doomed, living]) {

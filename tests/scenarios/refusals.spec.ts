@@ -265,6 +265,21 @@ for (const kind of await storesUnderTest()) {
       )
     })
 
+    test('waits for a run that cannot be, or for a time that is none', async ({ assert }) => {
+      const engine = world.engine()
+      for (const [what, id, message] of BAD_KEYS) {
+        const error = await refused(() => engine.waitForRun(id as string))
+        assert.equal(error.code, 'invalid_argument', what)
+        assert.match(error.message, message, what)
+      }
+      for (const timeoutMs of [Number.NaN, -1, null, '5']) {
+        const error = await refused(() =>
+          engine.waitForRun('r', { timeoutMs: timeoutMs as number })
+        )
+        assert.equal(error.code, 'invalid_argument', String(timeoutMs))
+      }
+    })
+
     test('verbs on runs that do not exist', async ({ assert }) => {
       const engine = world.engine()
       assert.isNull(await engine.cancel('nobody'))

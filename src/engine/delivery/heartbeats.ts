@@ -61,19 +61,28 @@ export class Heartbeats {
   }
 
   #first(beat: Heartbeat, stepId: string): void {
-    if (this.#steps.size >= TRACKED) {
-      for (const oldest of this.#steps.keys()) {
-        this.forget(oldest)
-        break
-      }
-    }
+    if (this.#steps.size >= TRACKED) this.#makeRoom()
     const step: Tracked = { withProgress: false, latest: beat }
     this.#steps.set(stepId, step)
     const wait = Math.min(YOUNG_MS, this.#options.silenceMs / 4)
     step.pending = this.#options.timers.after(wait, () => {
       step.pending = undefined
-      void bestEffort('a later beat says the same', this.#persist(step), this.#options.report)
+      this.#persistInBackground(step)
     })
+  }
+
+  /** A beat that waits to be written is written: silence would be taken for death. */
+  #makeRoom(): void {
+    for (const [oldest, step] of this.#steps) {
+      const unwritten = step.pending !== undefined
+      this.forget(oldest)
+      if (unwritten) this.#persistInBackground(step)
+      return
+    }
+  }
+
+  #persistInBackground(step: Tracked): void {
+    void bestEffort('a later beat says the same', this.#persist(step), this.#options.report)
   }
 
   async #persist(step: Tracked): Promise<void> {

@@ -2,9 +2,11 @@
  * Waiting for a run: subscribes first, then reads, so that a settle in between is not missed. A terminal
  * wait also polls: the settle may happen in another process.
  */
-import { WaitTimeoutError } from '../../errors.ts'
+import { InvalidArgumentError, WaitTimeoutError } from '../../errors.ts'
 import type { Cancel, Timers } from '../../foundation/clock.ts'
+import { isDurationMs } from '../../foundation/duration.ts'
 import { linkOf, nextLinkId } from '../../foundation/ids.ts'
+import { keyProblem } from '../../foundation/keys.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import { isTerminalStatus, type RunResult, type WorkflowRun } from '../../types/run.ts'
 import type { EventHub } from '../event_hub.ts'
@@ -22,16 +24,30 @@ const SETTLING = new Set(['run.completed', 'run.failed', 'run.suspended'])
 
 export class RunWaiter {
   readonly #store: Pick<FullStore, 'getRun'>
-  readonly #hub: EventHub
   readonly #timers: Timers
+  /** Who looks again when something of a chain settles here, by the id the chain began with. */
+  readonly #looks = new Map<string, Set<() => void>>()
 
   constructor(options: { store: Pick<FullStore, 'getRun'>; hub: EventHub; timers: Timers }) {
     this.#store = options.store
-    this.#hub = options.hub
     this.#timers = options.timers
+    options.hub.subscribe(({ type, runId }) => {
+      if (this.#looks.size === 0 || !SETTLING.has(type)) return
+      for (const look of this.#looks.get(linkOf(runId).origin) ?? []) look()
+    })
   }
 
-  waitFor(runId: string, options: WaitOptions = {}): Promise<RunResult> {
+  async waitFor(runId: string, options: WaitOptions = {}): Promise<RunResult> {
+    // No run can ever have such an id: waiting for one would never end.
+    const problem = keyProblem(runId)
+    if (problem) throw new InvalidArgumentError('waitForRun: the run id', problem)
+    if (options.timeoutMs !== undefined && !isDurationMs(options.timeoutMs)) {
+      throw new InvalidArgumentError('waitForRun: timeoutMs', 'must be 0 or more milliseconds')
+    }
+    return this.#wait(runId, options)
+  }
+
+  #wait(runId: string, options: WaitOptions): Promise<RunResult> {
     return new Promise((resolve, reject) => {
       const stops: Cancel[] = []
       let over = false
@@ -62,12 +78,8 @@ export class RunWaiter {
           reading = false
         }
       }
-      const { origin } = linkOf(runId)
       stops.push(
-        this.#hub.subscribe((event) => {
-          const ours = event.runId === runId || linkOf(event.runId).origin === origin
-          if (ours && SETTLING.has(event.type)) void look()
-        }),
+        this.#onSettled(linkOf(runId).origin, () => void look()),
         // Unknown ids and other processes have no event here.
         this.#timers.every(POLL_MS, () => void look())
       )
@@ -83,6 +95,15 @@ export class RunWaiter {
       }
       void look()
     })
+  }
+
+  #onSettled(origin: string, look: () => void): Cancel {
+    const looks = this.#looks.get(origin) ?? new Set()
+    this.#looks.set(origin, looks.add(look))
+    return () => {
+      looks.delete(look)
+      if (looks.size === 0 && this.#looks.get(origin) === looks) this.#looks.delete(origin)
+    }
   }
 
   /** The run, or the last link of its chain for whoever waits for the end. */
