@@ -30,7 +30,8 @@ export function childPrimitives(scope: Scope): Pick<WorkflowCtx, 'child' | 'star
       const { priority } = options
       // The position is not taken yet, and nothing comes between here and there.
       const childId = options.childId ?? childIdOf(scope.runId, scope.replay.position)
-      const problem = keyProblem(childId, MAX_CHILD_ID_BYTES)
+      const itself = childId === scope.runId ? 'is the id of this very run' : undefined
+      const problem = keyProblem(childId, MAX_CHILD_ID_BYTES) ?? itself
       if (problem) throw new InvalidArgumentError(`ctx.${primitive}: the child id`, problem)
       const kind = primitive === 'child' ? 'child' : 'spawn'
       return scope.open({

@@ -6,8 +6,9 @@
 import { runInWorkflowScope } from '../authoring/ambient.ts'
 import { validateStandard } from '../authoring/validate_standard.ts'
 import { createCtx } from '../ctx/create_ctx.ts'
-import { NamespaceMismatch, WorkflowNotRegisteredError } from '../errors.ts'
+import { FatalError, NamespaceMismatch, WorkflowNotRegisteredError } from '../errors.ts'
 import { bestEffort } from '../foundation/failure.ts'
+import { nextLinkId } from '../foundation/ids.ts'
 import { cloneJson } from '../foundation/json.ts'
 import { debug } from '../foundation/debug.ts'
 import { History } from '../replay/history.ts'
@@ -194,13 +195,24 @@ export class RunTurn {
       if (!this.#needs.settings.continuations) await replay.unwind()
       return park
     }
-    const outcome = outcomeOf(turn, replay.end)
+    const outcome = await this.#possible(turn, outcomeOf(turn, replay.end))
     if (outcome.kind === 'failed') {
       await turn.drain()
       return this.#unwound(turn, outcome)
     }
     await turn.quiesce()
     return outcome
+  }
+
+  /** A chain cannot go on under an id that some other run has: its next input would be lost. */
+  async #possible(turn: Turn, outcome: Outcome): Promise<Outcome> {
+    const { store } = this.#needs
+    // Without a real commit the successor may be there since a hand-over that a crash cut short.
+    if (outcome.kind !== 'continued' || !store.capabilities.commitTurn) return outcome
+    const next = nextLinkId(turn.run.id)
+    if (!(await store.getRun(next))) return outcome
+    const problem = `run ${turn.run.id} cannot continue as new: another run has the id "${next}"`
+    return failedWith(turn, new FatalError(problem, 'id_taken'))
   }
 
   /** Starts the body; answers a failure when its input is not valid any more. */
