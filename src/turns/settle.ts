@@ -94,6 +94,9 @@ export function parkOf(turn: Turn): Outcome {
 function signalOf(command: Command, turn: Turn): Parameters<typeof signalWait>[0] | undefined {
   if (command.kind === 'signal') return command
   if (command.kind === 'breakpoint') return { ...command, signalSeq: command.seq }
+  if (command.kind === 'entity' && command.replyTo !== undefined) {
+    return { token: command.replyTo, signalSeq: command.seq }
+  }
   if (command.kind !== 'task') return undefined
   return turn.history.at(command.seq)?.status === 'completed' ? command.wait : undefined
 }

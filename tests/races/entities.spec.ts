@@ -119,6 +119,21 @@ for (const kind of await storesUnderTest()) {
       assert.equal((await account(engine, 'a'))!.balance, 11)
     })
 
+    test('what waits in the buffer outlives the failure of what came before', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      registerAccount(engine)
+      for (const [i, op] of ['fail', 'deposit', 'fail', 'deposit'].entries()) {
+        const arg = { id: `o${i}`, amount: 1 }
+        await world.store.bufferSignal('entity:account:a', { op, arg, opId: `o${i}` })
+      }
+      await engine.signalEntity('account', 'a', 'deposit', { id: 'last', amount: 1 })
+      await world.reached('entity:account:a~2', 'suspended')
+      await world.quiet()
+      assert.deepEqual(await account(engine, 'a'), { balance: 3, log: ['o1', 'o3', 'last'] })
+    })
+
     test('a long history is cut, and state and identity go on', async ({ assert }) => {
       const engine = world.engine()
       registerAccount(engine)

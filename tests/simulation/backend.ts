@@ -4,6 +4,7 @@
 import { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
 import type { Tables } from '../../src/store/memory/tables.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
+import type { SignalWaiter } from '../../src/types/checkpoint.ts'
 import type { RuleContext } from './rules.ts'
 import { memoryReader, Shadow } from './shadow.ts'
 
@@ -18,8 +19,8 @@ export interface Backend {
   hasBuffered?(token: string): boolean
   /** Puts the buffered payloads of these tokens aside; the answer brings them back. */
   hideBuffered?(tokens: string[]): () => void
-  /** Tokens on which somebody waits. */
-  waitedTokens(): Promise<string[]>
+  waiters(): Promise<SignalWaiter[]>
+  waitersNow?(): SignalWaiter[]
   close(): Promise<void>
 }
 
@@ -59,7 +60,8 @@ export function memoryBackend(
         }
       }
     },
-    waitedTokens: async () => tables.signals.withPrefix('').map(({ token }) => token),
+    waiters: async () => tables.signals.withPrefix(''),
+    waitersNow: () => tables.signals.withPrefix(''),
     close: () => memory.close(),
   }
 }

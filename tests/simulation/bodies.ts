@@ -4,14 +4,16 @@
  * goes to one log, in the order seen, and `cond` branches on that log: a result seen in another order
  * takes another path.
  */
-import type { WorkflowCtx } from '../../src/types/ctx.ts'
+import type { DurableWebhook, WorkflowCtx } from '../../src/types/ctx.ts'
 import { DURABLE_STEP_NAME, type StepRef } from '../../src/types/step.ts'
 import type { FanLeaf, Leaf, Node, Program } from './programs.ts'
 import { childNameOf, nameOf } from './programs.ts'
+import { ENTITY, operationOf } from './entities.ts'
 import { macrotask } from './virtual_time.ts'
 import type { EffectScope, Effects } from './effects.ts'
 
 export type PerformLeaf = (leaf: Leaf, seen: () => string) => Promise<unknown>
+export type WebhookLeaf = Extract<Leaf, { t: 'webhook' }>
 
 export interface BodyOutput {
   value: unknown
@@ -24,7 +26,9 @@ export class NextRound extends Error {}
 export async function play(
   program: Program,
   round: number,
-  perform: PerformLeaf
+  perform: PerformLeaf,
+  /** Takes the position of a callback that is waited for later. */
+  mint: (leaf: WebhookLeaf) => void
 ): Promise<BodyOutput> {
   const log: unknown[] = []
   const seen = () => JSON.stringify(log)
@@ -59,12 +63,19 @@ export async function play(
         } finally {
           if (node.finally) await go(node.finally)
         }
-      default: {
-        const value = await perform(node, seen)
-        log.push(value)
-        return value
-      }
+      case 'webhook':
+        mint(node)
+        if (node.between) await go(node.between)
+        return answer(node)
+      default:
+        return answer(node)
     }
+  }
+
+  async function answer(leaf: Leaf): Promise<unknown> {
+    const value = await perform(leaf, seen)
+    log.push(value)
+    return value
   }
 
   const value = await go(program.root)
@@ -96,15 +107,26 @@ export async function workflowBody(
   round: number,
   context: BodyContext
 ): Promise<BodyOutput> {
+  const { ctx, effects, scope } = context
+  const hooks = new Map<number, DurableWebhook>()
+  const mint = (leaf: WebhookLeaf) => {
+    effects.asked()
+    const hook = ctx.webhook()
+    hooks.set(leaf.id, hook)
+    effects.minted(scope, hook.token)
+  }
   try {
-    return await play(program, round, (leaf, seen) => onCtx(context, leaf, seen))
+    const perform: PerformLeaf = (leaf, seen) => onCtx({ ...context, hooks }, leaf, seen)
+    return await play(program, round, perform, mint)
   } catch (error) {
     if (error instanceof NextRound) return context.ctx.continueAsNew({ round: round + 1 })
     throw error
   }
 }
 
-async function onCtx(context: BodyContext, leaf: Leaf, seen: () => string): Promise<unknown> {
+type LeafContext = BodyContext & { hooks: Map<number, DurableWebhook> }
+
+async function onCtx(context: LeafContext, leaf: Leaf, seen: () => string): Promise<unknown> {
   const { effects, scope } = context
   effects.asked()
   const value = await callCtx(context, leaf, seen())
@@ -112,7 +134,8 @@ async function onCtx(context: BodyContext, leaf: Leaf, seen: () => string): Prom
   return value === undefined ? leaf.t : value
 }
 
-function callCtx({ ctx, effects, scope, workflow }: BodyContext, leaf: Leaf, basis: string) {
+function callCtx(context: LeafContext, leaf: Leaf, basis: string): Promise<unknown> {
+  const { ctx, effects, scope, workflow, hooks } = context
   const name = nameOf(leaf)
   switch (leaf.t) {
     case 'step': {
@@ -164,6 +187,28 @@ function callCtx({ ctx, effects, scope, workflow }: BodyContext, leaf: Leaf, bas
       )
     case 'fan':
       return callFan(ctx, leaf, workflow)
+    case 'event':
+      return ctx.waitForEvent(leaf.event, { match: leaf.match, timeoutMs: leaf.timeoutMs })
+    case 'update':
+      return ctx.onUpdate(leaf.update, { timeoutMs: leaf.timeoutMs })
+    case 'task': {
+      const { tries, backoffMs, undo } = leaf
+      return ctx.task(name, () => effects.handOver(scope, leaf, basis), {
+        retries: tries,
+        backoffMs,
+        compensate: undo && (() => effects.undo(scope, leaf)),
+      })
+    }
+    case 'webhook':
+      return hooks.get(leaf.id)!.wait({ timeoutMs: leaf.timeoutMs })
+    case 'breakpoint':
+      return ctx.breakpoint(name)
+    case 'attributes':
+      return ctx.upsertSearchAttributes(leaf.values)
+    case 'callEntity':
+      return ctx.callEntity(ENTITY, leaf.key, leaf.op, operationOf(ctx.runId, leaf))
+    case 'signalEntity':
+      return ctx.signalEntity(ENTITY, leaf.key, leaf.op, operationOf(ctx.runId, leaf))
     case 'pause':
       return leaf.ms < 100 ? macrotask() : scope.time.sleep(leaf.ms)
   }

@@ -2,11 +2,12 @@
  * Checks on every change of the store, and on who made it. Each breach is reported under a short kind.
  */
 import { isSettledStatus, type StepCheckpoint } from '../../src/types/checkpoint.ts'
-import { isTerminalStatus, type WorkflowRun } from '../../src/types/run.ts'
+import { isTerminalStatus, type SearchAttributes, type WorkflowRun } from '../../src/types/run.ts'
 import type { StepError } from '../../src/foundation/failure.ts'
 import type { LeaseFence } from '../../src/store/ports/transactions.ts'
 import type { TurnCommit, TurnVerdict } from '../../src/store/ports/turn_commits.ts'
 import { parentRunIdOf } from '../../src/foundation/ids.ts'
+import type { Payloads } from './payloads.ts'
 import type { Operation, Shadow, Watcher } from './shadow.ts'
 import type { VirtualTime } from './virtual_time.ts'
 
@@ -21,6 +22,7 @@ export interface ChecksOptions {
   time: VirtualTime
   /** No faults, and polls are rare: whoever causes news must see to it. */
   passive: boolean
+  payloads: Payloads
   /** Some process may be unable to run a workflow: then news may wait for another one. */
   refusing: boolean
   fail(kind: string, text: string): void
@@ -38,6 +40,7 @@ export class Checks implements Watcher {
   readonly #news = new Map<string, Map<number, number>>()
   readonly #stampedAt = new Map<string, number>()
   readonly #endedAt = new Map<string, number>()
+  readonly #attributesAtFirst = new Map<string, SearchAttributes | undefined>()
   #held?: WorkflowRun
 
   constructor(options: ChecksOptions) {
@@ -47,6 +50,7 @@ export class Checks implements Watcher {
   /** Before an operation takes effect. */
   before({ name, args }: Operation): void {
     this.#held = undefined
+    if (name === 'createRun') this.#options.shadow.expect((args[0] as WorkflowRun).id)
     if (name === 'commitTurn') {
       const { runs = [], children = [] } = args[0] as TurnCommit
       for (const run of [...runs, ...children]) this.#options.shadow.expect(run.id)
@@ -64,9 +68,14 @@ export class Checks implements Watcher {
     return settledAt + SLOW_MS < begun
   }
 
+  attributesAtFirst(runId: string): SearchAttributes | undefined {
+    return this.#attributesAtFirst.get(runId)
+  }
+
   /** After it. */
   after(by: Operation, answer: unknown): void {
     const { name, args } = by
+    this.#options.payloads.after(by, answer)
     if (name === 'commitTurn') void this.#committed(by, args[0] as TurnCommit, answer)
     if (name === 'commit') this.#transacted(by)
     if (name === 'listCheckpointsForReplay') this.#news.delete(args[0] as string)
@@ -80,6 +89,8 @@ export class Checks implements Watcher {
       note(() => `  run ${id} ${before?.status ?? '–'} → ${describe(after)} by ${by.process}`)
     }
     if (after.error && !same(before?.error, after.error)) this.#explained(id, after.error)
+    if (!before) this.#attributesAtFirst.set(id, after.searchAttributes)
+    else if (!same(before.searchAttributes, after.searchAttributes)) this.#attributed(after, by)
     if (before && isTerminalStatus(before.status)) this.#terminal(before, after, by)
     if (isTerminalStatus(status) && before?.status !== status) this.#endedAt.set(id, time.now)
     if (status === 'suspended' && after.wakeAt === undefined && !after.wakeRequestedAt) {
@@ -102,7 +113,10 @@ export class Checks implements Watcher {
     }
     if (after.error && !same(before?.error, after.error)) this.#explained(where, after.error)
     if (before && isSettledStatus(before.status)) this.#settled(before, after, by)
-    else if (isSettledStatus(after.status)) this.#settledAt.set(where, time.now)
+    else if (isSettledStatus(after.status)) {
+      this.#settledAt.set(where, time.now)
+      if (after.status === 'completed') this.#options.payloads.completed(after, by)
+    }
     if (after.seq === -1 && after.attempts === 0) this.#unwoundAt.delete(after.runId)
     else if (after.seq === -1 && !before?.attempts) this.#unwoundAt.set(after.runId, time.now)
     this.#ordered(before, after, by)
@@ -142,6 +156,15 @@ export class Checks implements Watcher {
     }
     const change = `${describeRow(before)} → ${describeRow(after)}`
     this.#fail('settled', `${where}: ${change} by ${by.name} of ${by.process}`)
+  }
+
+  /** Attributes change in the commit that records it. */
+  #attributed({ id }: WorkflowRun, by: Operation): void {
+    const { rows = [] } = by.name === 'commitTurn' ? (by.args[0] as TurnCommit) : {}
+    const recorded = rows.some(
+      ({ row }) => row.name === 'searchAttributes' && row.status === 'completed'
+    )
+    if (!recorded) this.#fail('attributes', `${id}: changed by ${by.name} of ${by.process}`)
   }
 
   /** Whatever fails says why: one of the failures that a world contains. */
@@ -235,20 +258,26 @@ export class Checks implements Watcher {
   }
 }
 
-/** A child's row names the run that its chain went on as. */
+/** A child's row names the run that its chain went on as; an open breakpoint, its label. */
 const isSamePosition = (a: StepCheckpoint, b: StepCheckpoint): boolean =>
   a.kind === b.kind &&
-  (a.name === b.name || (a.name.startsWith('signal:child:') && isLater(b.name, a.name)))
+  (a.name === b.name ||
+    (a.name.startsWith('signal:child:') && isLater(b.name, a.name)) ||
+    (a.name.startsWith('breakpoint:') && b.name === `signal:bp:${a.runId}:${a.seq}`))
 
 const isLater = (name: string, than: string): boolean =>
   name.replace(/~\d+$/, '') === than.replace(/~\d+$/, '')
 
 const EXPECTED_ERROR = new RegExp(
   [
-    '^(local|transaction|undo|[sf]\\d+) \\d+$',
+    '^(local|transaction|task|undo|[sf]\\d+) \\d+$',
+    '^operation \\S+#\\d+$',
+    '^"bad" on entity "ent:k\\d" failed: operation \\S+$',
+    '^task "k\\d+" failed: K\\S+ \\d+\\.\\d+$',
+    '^the search attributes of workflow "\\S+" is invalid: c: is refused$',
     '^child "\\S+" failed: ',
     '^ctx.all: \\d+ of \\d+ child\\(ren\\) failed: ',
-    '^no signal "tok\\d" within \\d+ms$',
+    '^no signal "(tok\\d|event:ev\\d|update:\\S+:up\\d|wh:\\S+:\\d+)" within \\d+ms$',
     '^the broker did not answer$',
     '^step "[sf]\\d+" was dispatched \\d+ times without an answer$',
     '^step r\\S+: no result or heartbeat within \\d+ms$',

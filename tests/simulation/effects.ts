@@ -3,7 +3,9 @@
  * again; an unfinished one runs again only in another turn, and on the same facts.
  */
 import type { FanLeaf, Leaf } from './programs.ts'
-import { nameOf } from './programs.ts'
+import { nameOf, rowNameOf } from './programs.ts'
+import { acceptsEvent, type EventMatch } from '../../src/foundation/event_match.ts'
+import { isReplyTo } from './entities.ts'
 import type { Shadow } from './shadow.ts'
 import type { ProcessTime } from './virtual_time.ts'
 
@@ -22,11 +24,15 @@ export interface EffectsOptions {
   asked(): void
   /** Transactions take no virtual time: the store has one connection. */
   hastyTransactions?: boolean
+  /** A task is somebody's now; a callback address exists. Told again by every replay and attempt. */
+  handedOver?(runId: string, leaf: TaskLeaf): void
+  minted?(token: string): void
   /** A number in [0, 1): by chance, or by `text` alone. */
   roll(text: string): number
 }
 
 type LocalLeaf = Extract<Leaf, { t: 'local' }>
+export type TaskLeaf = Extract<Leaf, { t: 'task' }>
 type TransactionLeaf = Extract<Leaf, { t: 'transaction' }>
 
 /** What a transaction did: counted once it commits. */
@@ -77,6 +83,23 @@ export class Effects {
     return `L${leaf.id}.${this.roll(key)}`
   }
 
+  /** The closure of a task. Somebody may answer before it returns. */
+  async handOver(scope: EffectScope, leaf: TaskLeaf, basis: string): Promise<void> {
+    const { handedOver, roll } = this.#options
+    const start = this.#started(scope, leaf, basis, leaf.tries)
+    const key = `hand over ${leaf.id} ${start.count}`
+    const fails = roll(key) < (leaf.bad ? 0.6 : 0.01)
+    // What throws afterwards may have reached somebody all the same.
+    if (scope.time.alive && (!fails || roll(`told ${key}`) < 0.5)) handedOver?.(scope.runId, leaf)
+    if (leaf.ms > 0) await scope.time.sleep(leaf.ms)
+    if (fails) throw new Error(`task ${leaf.id}`)
+    if (scope.time.alive) start.done = true
+  }
+
+  minted(scope: EffectScope, token: string): void {
+    if (scope.time.alive) this.#options.minted?.(token)
+  }
+
   async transaction(
     scope: EffectScope,
     leaf: TransactionLeaf,
@@ -104,10 +127,10 @@ export class Effects {
     return this.#committed.get(`${runId} ${name}`) ?? 0
   }
 
-  /** The undo of a local step. */
-  async undo(scope: EffectScope, leaf: LocalLeaf): Promise<void> {
+  /** The undo of work done here. */
+  async undo(scope: EffectScope, leaf: LocalLeaf | TaskLeaf): Promise<void> {
     const { runId } = scope
-    const row = this.#options.shadow.named(runId, `compensate:${nameOf(leaf)}`)
+    const row = this.#options.shadow.named(runId, `compensate:${rowNameOf(leaf)}`)
     if (this.#isCurrent(scope) && row?.status === 'completed') {
       this.#options.fail('undorerun', `${runId} ${nameOf(leaf)}`)
     }
@@ -130,7 +153,7 @@ export class Effects {
 
   #started(
     scope: EffectScope,
-    leaf: LocalLeaf | TransactionLeaf,
+    leaf: LocalLeaf | TaskLeaf | TransactionLeaf,
     basis: string,
     tries: number
   ): { count: number; done: boolean } {
@@ -141,7 +164,7 @@ export class Effects {
     note(() => `${scope.processId} runs ${key}`)
     const turn = scope.turnOf()
     const current = this.#isCurrent(scope)
-    const row = shadow.named(runId, nameOf(leaf))
+    const row = shadow.named(runId, rowNameOf(leaf))
     if (current && row?.status === 'completed') fail('rerun', `${key} is completed`)
     if (current && row?.status === 'failed' && row.attempts > 0) fail('rerun', `${key} has failed`)
     const known = this.#basis.get(key)
@@ -179,11 +202,32 @@ const ANSWERS: Record<Leaf['t'], (leaf: Leaf, runId: string) => unknown> = {
   child: () => isBodyOutput,
   spawn: (leaf, runId) => `${runId}.x${leaf.id}`,
   join: () => isBodyOutput,
+  event: (leaf) => (value: unknown) => leaf.t === 'event' && isEvent(leaf.event, leaf.match, value),
+  update: (leaf, runId) => leaf.t === 'update' && startsWith(`update:${runId}:${leaf.update}/`),
+  task: (leaf, runId) => startsWith(`K${runId} ${leaf.id}.`),
+  webhook: (_leaf, runId) => startsWith(`wh:${runId}:`),
+  breakpoint: () => undefined,
+  attributes: () => undefined,
+  callEntity: (leaf, runId) => (value: unknown) => isReplyTo(runId, leaf, value),
+  signalEntity: () => undefined,
   fan: (leaf) => (value: unknown) => leaf.t === 'fan' && isJoined(leaf, value),
   pause: () => undefined,
 }
 
 const isBodyOutput = (value: unknown): boolean => Array.isArray((value as { log?: unknown })?.log)
+
+const startsWith = (text: string) => (value: unknown) => String(value).startsWith(text)
+
+/** What a published event of the world holds. */
+export interface EventPayload {
+  event: string
+  nr: number
+  k: number
+  pad: string
+}
+
+const isEvent = (event: string, match: EventMatch | undefined, value: unknown): boolean =>
+  (value as EventPayload).event === event && acceptsEvent(match, value)
 
 /** One answer a member, in input order, each of its own. */
 function isJoined({ id, size, program, mode }: FanLeaf, value: unknown): boolean {

@@ -12,9 +12,10 @@ import type { StepCheckpoint } from '../../src/types/checkpoint.ts'
 import { isTerminalStatus, type WorkflowRun } from '../../src/types/run.ts'
 import { type Backend, memoryBackend } from './backend.ts'
 import { Broker } from './broker.ts'
-import { Effects } from './effects.ts'
+import { type EventPayload, Effects } from './effects.ts'
+import { isEntityRun } from './entities.ts'
 import { faultyStore, type StoreWorld } from './faulty_store.ts'
-import { type Program, TOKENS, workflowsOf } from './programs.ts'
+import { EVENTS, nameOf, PAD, type Program, TOKENS, workflowsOf } from './programs.ts'
 import { fraction } from './random.ts'
 import { SimProcess } from './sim_process.ts'
 import { ProcessTime, VirtualTime } from './virtual_time.ts'
@@ -42,8 +43,12 @@ export interface Trail {
   problems: string[]
 }
 
-const POLL_MS = 50
+const POLL_MS = 23
 const SIGNAL_MS = 173
+const EVENT_MS = 131
+const WORD_MS = 97
+/** What entities still do when every other run has ended is done by then. */
+const REST_MS = 3000
 const LIMIT_MS = 60_000
 
 export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
@@ -55,7 +60,31 @@ export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
   const fail = (kind: string, text: string) => void problems.push(`${kind}: ${text}`)
   const note = () => {}
   const roll = fraction
-  const effects = new Effects({ shadow, fail, note, asked: () => void time.activity++, roll })
+  const known = new Set<string>()
+  /** Once for each of these, whatever is executed again. */
+  const onceAfter = (key: string, act: () => Promise<unknown>) => {
+    if (known.has(key)) return
+    known.add(key)
+    const delay = 11 * Math.floor(60 * fraction(key))
+    time.after(delay, () => void act().catch((e) => fail(key, String(e))))
+  }
+  const effects = new Effects({
+    shadow,
+    fail,
+    note,
+    asked: () => void time.activity++,
+    roll,
+    handedOver: (runId, leaf) => {
+      const name = nameOf(leaf)
+      const report = `K${runId} ${leaf.id}.0`
+      onceAfter(report, () =>
+        fraction(`fails ${report}`) < 0.2
+          ? one.engine.failTask(runId, name, report)
+          : one.engine.completeTask(runId, name, report)
+      )
+    },
+    minted: (token) => onceAfter(token, () => one.engine.signal(token, `${token}/p0`)),
+  })
   const world: StoreWorld = {
     time,
     random: () => 0.5,
@@ -101,11 +130,30 @@ export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
     const token = TOKENS[signals % TOKENS.length]
     void one.engine.signal(token, `${token}/p${signals++}`).catch((e) => fail('signal', String(e)))
   })
+  let events = 0
+  repeat(time, EVENT_MS, () => {
+    const nr = events++
+    const event = EVENTS[nr % EVENTS.length]
+    const payload: EventPayload = { event, nr, k: (nr >> 1) % 2, pad: PAD }
+    void one.engine.publishEvent(event, payload).catch((e) => fail('event', String(e)))
+  })
+  repeat(time, WORD_MS, () => {
+    for (const { runId, token } of backend.waitersNow!()) {
+      const [, name] = /^update:.*:([^:]*)$/.exec(token) ?? []
+      const word = token.startsWith('bp:')
+        ? one.engine.continue(runId)
+        : name && one.engine.update(runId, name, `${token}/p0`)
+      if (word) word.catch((e) => fail('word', String(e)))
+    }
+  })
   const isOver = () => {
     const runs = shadow.runs()
-    return runs.length > 0 && runs.every(({ status }) => isTerminalStatus(status))
+    return runs.length > 0 && runs.every((run) => isTerminalStatus(run.status) || isEntityRun(run))
   }
-  while (!isOver() && time.now < LIMIT_MS && time.step()) {
+  const isDone = () => isOver() && (!shadow.runs().some(isEntityRun) || time.now > (restUntil ?? 0))
+  let restUntil: number | undefined
+  while (!isDone() && time.now < LIMIT_MS && time.step()) {
+    if (isOver()) restUntil ??= time.now + REST_MS
     await time.settled()
     while (waiting.length > 0) await Promise.all(waiting.splice(0))
   }
@@ -169,6 +217,7 @@ const told = (run: WorkflowRun, rows: StepCheckpoint[]) => ({
   status: run.status,
   output: run.output,
   error: run.error?.message,
+  attributes: JSON.stringify(run.searchAttributes),
   rows: rows.map(({ seq, name, kind, status, attempts, order, output, error, wakeAt }) =>
     JSON.stringify({
       seq,

@@ -14,7 +14,7 @@ import type {
 } from '../../src/store/ports/turn_commits.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
-import type { StepCheckpoint } from '../../src/types/checkpoint.ts'
+import type { BufferedEvent, StepCheckpoint } from '../../src/types/checkpoint.ts'
 import type { Backend } from './backend.ts'
 import type { Effects, TransactionHandle } from './effects.ts'
 import type { Random } from './random.ts'
@@ -69,6 +69,7 @@ export function faultyStore(world: StoreWorld, client: StoreClient): StateStore 
   }
   const special: Record<string, (...args: never[]) => unknown> = {
     transaction: (work: never) => store.transaction(work),
+    bufferEvent: (event: BufferedEvent & { name: string }) => store.bufferEvent(event),
     commitTurn: (commit: TurnCommit) => store.commitTurn(commit),
     deliverSignal: (delivery: SignalDelivery) => store.deliverSignal(delivery),
     claimRun: async (claim: unknown) => {
@@ -102,6 +103,12 @@ class FaultyStore {
     const args = copied(given)
     const { backend } = this.#world
     return this.#send({ name, args }, () => backend.call(name, args))
+  }
+
+  /** Ids are random, and decide between events of one millisecond: here they only count. */
+  bufferEvent(event: BufferedEvent & { name: string }): Promise<unknown> {
+    const id = `ev${this.#world.time.nextId()}`
+    return this.call('bufferEvent', [{ ...event, id }])
   }
 
   /** What is buffered for the waits of a commit is decided by its snapshot. */
@@ -144,7 +151,8 @@ class FaultyStore {
     return this.#send(
       operation,
       () => {
-        if (waited || !delivery.buffer) return backend.call('deliverSignal', [delivery])
+        if (waited) return backend.call('deliverSignal', [delivery])
+        if (!delivery.buffer) return Promise.resolve({ delivered: false, buffered: false })
         const buffered = backend.call('bufferSignal', [delivery.token, delivery.payload])
         const missed: SignalOutcome = { delivered: false, buffered: true }
         return buffered.then(() => missed)

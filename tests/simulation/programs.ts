@@ -3,6 +3,8 @@
  * reaches the wrong node shows. A new primitive needs a leaf here, its call in `bodies.ts` and its answer
  * in `reference.ts`.
  */
+import type { EventMatch } from '../../src/foundation/event_match.ts'
+import type { SearchAttributes } from '../../src/types/run.ts'
 import { below, pick, type Random, seeded } from './random.ts'
 
 export type Leaf =
@@ -29,8 +31,28 @@ export type Leaf =
   /** Waits for what an earlier `spawn` of the same child id started. */
   | { t: 'join'; id: number; spawned: number; program: Program }
   | FanLeaf
+  | LaterLeaf
   /** Something that the body awaits and that is none of its ctx's. */
   | { t: 'pause'; id: number; ms: number }
+
+/** Answered from outside, or told to others. */
+export type LaterLeaf =
+  | { t: 'event'; id: number; event: string; match?: EventMatch; timeoutMs?: number }
+  | { t: 'update'; id: number; update: string; timeoutMs?: number }
+  | {
+      t: 'task'
+      id: number
+      ms: number
+      bad: boolean
+      tries: number
+      backoffMs: number
+      undo?: 'good' | 'bad'
+    }
+  /** Minted at once, waited for after `between`. */
+  | { t: 'webhook'; id: number; between?: Leaf; timeoutMs?: number }
+  | { t: 'breakpoint'; id: number }
+  | { t: 'attributes'; id: number; values: SearchAttributes }
+  | { t: 'callEntity' | 'signalEntity'; id: number; key: string; op: 'add' | 'bad' }
 
 export interface FanLeaf {
   t: 'fan'
@@ -57,9 +79,18 @@ export interface Program {
 }
 
 export const TOKENS = ['tok0', 'tok1', 'tok2']
+export const EVENTS = ['ev0', 'ev1']
+const UPDATES = ['up0', 'up1']
+const KEYS = ['k0', 'k1']
+
+/** Makes a match that does not fit a token. */
+export const PAD = 'x'.repeat(220)
+
+/** Half of all seeds: the others keep the stories that they had before these leaves came. */
+export const hasLaterLeaves = (seed: number): boolean => seed % 4 === 0 || seed % 4 === 3
 
 /** A random program. Those of depth 1 and more are small: another run, or a child. */
-export function randomProgram(seed: number, depth = 0): Program {
+export function randomProgram(seed: number, depth = 0, later = hasLaterLeaves(seed)): Program {
   const random = seeded(seed ^ 0x5bd1e995)
   let ids = 0
   const chance = (p: number) => random() < p
@@ -68,6 +99,7 @@ export function randomProgram(seed: number, depth = 0): Program {
 
   const leaf = (): Leaf => {
     const id = ids++
+    if (later && chance(0.5)) return laterLeaf(id)
     const k = random()
     if (k < 0.3) {
       return {
@@ -102,7 +134,39 @@ export function randomProgram(seed: number, depth = 0): Program {
     return chance(0.6) ? { t: 'setEvent', id } : { t: 'patched', id }
   }
 
-  const smaller = () => randomProgram(below(random, 1e9), depth + 1)
+  const laterLeaf = (id: number): LaterLeaf => {
+    const bound = () => (chance(0.4) ? 50 + below(random, 900) : undefined)
+    const k = random()
+    if (k < 0.24) {
+      const match = chance(0.5) ? { k: below(random, 2), ...(chance(0.3) ? { pad: PAD } : {}) } : {}
+      return { t: 'event', id, event: pick(random, EVENTS), match, timeoutMs: bound() }
+    }
+    if (k < 0.36) return { t: 'update', id, update: pick(random, UPDATES), timeoutMs: bound() }
+    if (k < 0.5) {
+      return {
+        t: 'task',
+        id,
+        ms: localMs(random),
+        bad: chance(0.15),
+        tries: 1 + below(random, 3),
+        backoffMs: backoff(random),
+        undo: chance(0.3) ? undo() : undefined,
+      }
+    }
+    if (k < 0.62) {
+      return { t: 'webhook', id, between: chance(0.5) ? leaf() : undefined, timeoutMs: bound() }
+    }
+    if (k < 0.68) return { t: 'breakpoint', id }
+    if (k < 0.8) {
+      // The schema of every workflow here refuses a `c` that is true.
+      const c: SearchAttributes = chance(0.2) ? { c: chance(0.5) } : {}
+      return { t: 'attributes', id, values: { [pick(random, ['a', 'b'])]: id, ...c } }
+    }
+    const op = chance(0.15) ? 'bad' : 'add'
+    return { t: chance(0.6) ? 'callEntity' : 'signalEntity', id, key: pick(random, KEYS), op }
+  }
+
+  const smaller = () => randomProgram(below(random, 1e9), depth + 1, later)
 
   const together = (): Node => {
     const k = random()
@@ -181,6 +245,8 @@ export function leavesOf(node: Node): Leaf[] {
       return node.of.flatMap(leavesOf)
     case 'try':
       return [node.body, node.catch, node.finally].flatMap((part) => (part ? leavesOf(part) : []))
+    case 'webhook':
+      return node.between ? [node, ...leavesOf(node.between)] : [node]
     default:
       return [node]
   }
@@ -227,6 +293,11 @@ export function nameOf(leaf: Leaf): string {
   return `${PREFIX[leaf.t]}${leaf.id}`
 }
 
+/** The name of a leaf's first row, where the program chooses it. */
+export function rowNameOf(leaf: Leaf): string {
+  return leaf.t === 'task' ? `task:dispatch:${nameOf(leaf)}` : nameOf(leaf)
+}
+
 const PREFIX: Record<Leaf['t'], string> = {
   step: 's',
   local: 'l',
@@ -240,46 +311,14 @@ const PREFIX: Record<Leaf['t'], string> = {
   child: 'child',
   spawn: 'spawn',
   join: 'join',
+  event: 'event',
+  update: 'update',
+  task: 'k',
+  webhook: 'hook',
+  breakpoint: 'b',
+  attributes: 'attributes',
+  callEntity: 'call',
+  signalEntity: 'tell',
   fan: 'f',
   pause: 'pause',
-}
-
-/** Programs that are one cut smaller. */
-export function cuts(program: Program): Program[] {
-  const smaller = cutNode(program.root).map((root) => ({ ...program, root }))
-  return program.rounds > 0 ? [{ ...program, rounds: 0 }, ...smaller] : smaller
-}
-
-function cutNode(node: Node): Node[] {
-  if (node.t === 'try') {
-    const { catch: caught, finally: last } = node
-    return [
-      node.body,
-      ...(caught ? [{ ...node, catch: undefined }] : []),
-      ...(last ? [{ ...node, finally: undefined }] : []),
-      ...cutNode(node.body).map((body) => ({ ...node, body })),
-    ]
-  }
-  if ('of' in node) {
-    const { of } = node
-    const without = (i: number) => ({ ...node, of: of.filter((_, j) => j !== i) })
-    const deeper = of.flatMap((part, i) =>
-      cutNode(part).map((cut) => ({ ...node, of: of.map((other, j) => (j === i ? cut : other)) }))
-    )
-    const shorter = of.length > 1 && node.t !== 'cond' ? of.map((_, i) => without(i)) : []
-    return [...of, ...shorter, ...deeper]
-  }
-  return simpler(node)
-}
-
-function simpler(leaf: Leaf): Leaf[] {
-  const plain: Leaf[] = []
-  if ('program' in leaf && leaf.program && leaf.t !== 'spawn' && leaf.t !== 'join') {
-    for (const program of cuts(leaf.program)) plain.push({ ...leaf, program })
-  }
-  if (leaf.t === 'fan' && leaf.size > 1) plain.push({ ...leaf, size: leaf.size - 1 })
-  if ('undo' in leaf && leaf.undo) plain.push({ ...leaf, undo: undefined })
-  if ('tries' in leaf && leaf.tries > 1) plain.push({ ...leaf, tries: 1 })
-  if ('backoffMs' in leaf && leaf.backoffMs > 0) plain.push({ ...leaf, backoffMs: 0 })
-  return plain
 }

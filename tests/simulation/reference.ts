@@ -5,7 +5,9 @@
 import { GatherError } from '../../src/errors.ts'
 import { deferred, type Deferred } from '../../src/foundation/deferred.ts'
 import type { CompletionEnvelope, StepCheckpoint } from '../../src/types/checkpoint.ts'
-import { type BodyOutput, NextRound, play } from './bodies.ts'
+import { type BodyOutput, NextRound, play, type WebhookLeaf } from './bodies.ts'
+import { eventToken } from '../../src/foundation/tokens.ts'
+import { ENTITY } from './entities.ts'
 import { type FanLeaf, type Leaf, nameOf, type Program } from './programs.ts'
 import { macrotask } from './virtual_time.ts'
 
@@ -13,6 +15,8 @@ export interface Followed {
   end?: { output: BodyOutput } | { error: string } | { next: true }
   /** Why it could not be followed. */
   stuck?: string
+  /** What the body asked for, by first position. */
+  asked: Map<number, Leaf>
 }
 
 interface Open {
@@ -32,25 +36,38 @@ export async function follow(
 ): Promise<Followed> {
   const bySeq = new Map(rows.map((row) => [row.seq, row]))
   const open = new Set<Open>()
-  const followed: Followed = {}
+  const followed: Followed = { asked: new Map() }
+  const minted = new Map<number, number>()
   let position = 0
 
-  play(program, round, async (leaf) => {
+  const rowAt = (seq: number, name: string): StepCheckpoint | undefined => {
+    const row = bySeq.get(seq)
+    if (row && !isNamed(`${row.kind} ${row.name}`, name)) {
+      followed.stuck ??= `position ${seq} holds ${row.kind} ${row.name}, not ${name}`
+    }
+    return row
+  }
+  const perform = async (leaf: Leaf) => {
     if (leaf.t === 'pause') return leaf.t
     if (leaf.t === 'fan' && leaf.size === 0) return []
     const seq = position
-    const names = namesOf(leaf, runId, seq)
+    followed.asked.set(seq, leaf)
+    const names = namesOf(leaf, runId, leaf.t === 'webhook' ? minted.get(leaf.id)! : seq)
     position += names.length
     const answer = deferred()
-    const found = names.map((_, i) => bySeq.get(seq + i))
+    const found = names.map((name, i) => rowAt(seq + i, name))
+    if (leaf.t === 'webhook') found.push(bySeq.get(minted.get(leaf.id)!))
     open.add({ leaf, seq, rows: found, answer })
-    found.forEach((row, i) => {
-      if (!row || isNamed(`${row.kind} ${row.name}`, names[i])) return
-      followed.stuck ??= `position ${seq + i} holds ${row.kind} ${row.name}, not ${names[i]}`
-    })
     const value = await answer.promise
     return value === undefined ? leaf.t : value
-  }).then(
+  }
+  const mint = ({ id }: WebhookLeaf) => {
+    minted.set(id, position)
+    rowAt(position, `signal signal:wh:${runId}:${position}`)
+    position += 1
+  }
+
+  play(program, round, perform, mint).then(
     (output) => (followed.end ??= { output }),
     (error: Error) => {
       followed.end ??= error instanceof NextRound ? { next: true } : { error: error.message }
@@ -82,9 +99,11 @@ export async function follow(
   return followed
 }
 
-/** A child that continued as new is recorded under its last link. */
+/** A child that continued as new is recorded under its last link, an open breakpoint under its label. */
 const isNamed = (recorded: string, name: string): boolean =>
-  recorded === name || (name.startsWith(CHILD) && recorded.replace(/~\d+$/, '') === name)
+  recorded === name ||
+  (name.startsWith(CHILD) && recorded.replace(/~\d+$/, '') === name) ||
+  (name.startsWith('signal signal:bp:') && /^signal breakpoint:b\d+$/.test(recorded))
 
 const CHILD = 'signal signal:child:'
 
@@ -103,10 +122,28 @@ function namesOf(leaf: Leaf, runId: string, seq: number): string[] {
       return ['local sideEffect']
     case 'sleep':
       return ['sleep sleep']
-    case 'signal': {
-      const wait = `signal signal:${leaf.token}`
-      return leaf.timeoutMs === undefined ? [wait] : [`sleep timeout:${leaf.token}`, wait]
+    case 'signal':
+      return waitOn(leaf.token, leaf.timeoutMs)
+    case 'update':
+      return waitOn(`update:${runId}:${leaf.update}`, leaf.timeoutMs)
+    case 'event': {
+      const { event, match, timeoutMs } = leaf
+      const last = timeoutMs === undefined ? seq : seq + 1
+      const { token } = eventToken({ name: event, match }, runId, last)
+      return waitOn(token, timeoutMs, `event:${event}`)
     }
+    case 'task':
+      return [`local task:dispatch:${name}`, `signal signal:task:${runId}:${name}`]
+    case 'webhook':
+      return leaf.timeoutMs === undefined ? [] : [`sleep timeout:wh:${runId}:${seq}`]
+    case 'breakpoint':
+      return [`signal signal:bp:${runId}:${seq}`]
+    case 'attributes':
+      return ['local searchAttributes']
+    case 'callEntity':
+      return [`signal signal:entityreply:${runId}:${seq}`]
+    case 'signalEntity':
+      return [`local entitysig:${ENTITY}:${leaf.key}`]
     case 'setEvent':
       return [`local event:${name}`]
     case 'patched':
@@ -126,10 +163,21 @@ function namesOf(leaf: Leaf, runId: string, seq: number): string[] {
   }
 }
 
+function waitOn(token: string, timeoutMs: number | undefined, label = token): string[] {
+  const wait = `signal signal:${token}`
+  return timeoutMs === undefined ? [wait] : [`sleep timeout:${label}`, wait]
+}
+
 function answerOf({ leaf, seq, rows }: Open, runId: string): Answer | undefined {
   if (leaf.t === 'fan') return fanAnswer(leaf, runId, seq, rows)
+  if (leaf.t === 'task') return taskAnswer(leaf, rows)
   const row = rows.at(-1)
   if (!row) return undefined
+  if (leaf.t === 'callEntity') {
+    return row.status === 'completed'
+      ? enveloped(row, `"${leaf.op}" on entity "${ENTITY}:${leaf.key}"`)
+      : undefined
+  }
   if (leaf.t === 'sleep') return { row, value: undefined }
   if (leaf.t === 'child' || leaf.t === 'join') {
     const childId = leaf.t === 'join' ? `${runId}.x${leaf.spawned}` : `${runId}.child.${seq}`
@@ -140,9 +188,26 @@ function answerOf({ leaf, seq, rows }: Open, runId: string): Answer | undefined 
       : { row, error: new Error(`child "${childId}" failed: ${end.error}`) }
   }
   const { status, output } = row
-  if (status === 'completed') return { row, value: leaf.t === 'setEvent' ? undefined : output }
+  if (status === 'completed') return { row, value: SILENT.has(leaf.t) ? undefined : output }
   const end = endOf(row, leaf.t === 'step' ? leaf.tries : 1)
   return end && 'error' in end ? { row, error: new Error(end.error) } : undefined
+}
+
+/** Leaves that answer nothing, whatever their row holds. */
+const SILENT = new Set<Leaf['t']>(['setEvent', 'breakpoint', 'attributes', 'signalEntity'])
+
+function taskAnswer(leaf: Leaf, [handOver, report]: Open['rows']): Answer | undefined {
+  const end = handOver && endOf(handOver, 1)
+  if (!end) return undefined
+  if ('error' in end) return { row: handOver, error: new Error(end.error) }
+  return report?.status === 'completed' ? enveloped(report, `task "${nameOf(leaf)}"`) : undefined
+}
+
+function enveloped(row: StepCheckpoint, what: string): Answer {
+  const end = row.output as CompletionEnvelope
+  return end.ok
+    ? { row, value: end.value }
+    : { row, error: new Error(`${what} failed: ${end.error}`) }
 }
 
 type End = { value: unknown } | { error: string; code?: string; details?: unknown }

@@ -9,5 +9,9 @@ export const REGRESSIONS: { seed: number; guards: string }[] = [
   { seed: 1453, guards: 'a failed dispatch answers the body only once the store agrees' },
   { seed: 2730, guards: 'recovery leaves dispatched undos to the turn that follows their list' },
   { seed: 4310, guards: 'a requeue writes what it takes back under the lease of the run' },
+  { seed: 92, guards: 'an answer that the store refused once does not fail the entity' },
+  { seed: 103, guards: 'operations in the buffer outlive the failure of the one before them' },
+  { seed: 128, guards: 'an operation that was taken by a run that is buried is applied' },
+  { seed: 256, guards: 'the answer of an entity waits for a caller that is re-opened' },
   { seed: 5233, guards: 'recovery parks no run whose steps it could not send' },
 ]

@@ -1,8 +1,9 @@
 /*
  * Shrinking: a smaller program that fails in the same way, under the same or another schedule.
  */
+import { cuts } from './cuts.ts'
 import type { SeedOptions } from './options.ts'
-import { cuts, type Program, randomProgram } from './programs.ts'
+import { type Program, randomProgram } from './programs.ts'
 import { simulate } from './world.ts'
 
 /** Schedules tried for each smaller program, and how many worlds are played altogether. */

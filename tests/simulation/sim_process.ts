@@ -4,12 +4,16 @@
  */
 import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
 import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
+import type { StandardSchemaV1 } from '../../src/foundation/standard_schema.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
 import type { Transport } from '../../src/transport/ports.ts'
+import type { WorkflowCtx } from '../../src/types/ctx.ts'
 import { workflowBody } from './bodies.ts'
 import type { Effects } from './effects.ts'
-import type { Program } from './programs.ts'
+import { ENTITY, entityConfig } from './entities.ts'
+import { REFUSED } from './outside.ts'
+import { leavesOf, type Program } from './programs.ts'
 import type { ProcessTime } from './virtual_time.ts'
 
 export interface ProcessOptions {
@@ -64,7 +68,10 @@ export class SimProcess {
 
   /** Registers every program; doing it again drops the bodies that are kept live. */
   register(): void {
-    for (const [name, program] of this.#options.programs) this.#register(name, program)
+    const { programs, effects } = this.#options
+    for (const [name, program] of programs) this.#register(name, program)
+    const work = (who: string) => this.time.sleep(Math.max(0, effects.roll(`op ${who}`) / 4 - 150))
+    this.engine.registerEntity(ENTITY, entityConfig(work))
   }
 
   claimed({ run }: ClaimedRun): void {
@@ -90,7 +97,7 @@ export class SimProcess {
   #register(name: string, program: Program): void {
     const { effects, began, serve } = this.#options
     serve?.(this, program)
-    this.engine.register(name, '1', (ctx, input: { round: number }) => {
+    const body = (ctx: WorkflowCtx, input: { round: number }) => {
       began?.()
       return workflowBody(program, input.round, {
         ctx,
@@ -103,6 +110,24 @@ export class SimProcess {
           turnOf: () => this.#turns.get(ctx.runId),
         },
       })
-    })
+    }
+    this.engine.register(name, '1', body, { searchAttributesSchema: WITHOUT_TRUE_C })
+    for (const leaf of leavesOf(program.root)) {
+      if (leaf.t === 'update') this.engine.registerUpdateValidator(name, leaf.update, validate)
+    }
   }
+}
+
+const validate = (arg: unknown): string | undefined =>
+  String(arg).includes(`/${REFUSED}`) ? REFUSED : undefined
+
+const WITHOUT_TRUE_C: StandardSchemaV1 = {
+  '~standard': {
+    version: 1,
+    vendor: 'simulation',
+    validate: (value) =>
+      (value as { c?: boolean }).c === true
+        ? { issues: [{ message: 'is refused', path: ['c'] }] }
+        : { value },
+  },
 }

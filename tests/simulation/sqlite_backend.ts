@@ -22,10 +22,7 @@ export async function sqliteBackends(): Promise<SqliteBackends> {
     shadow: new Shadow(portReader(store)),
     synchronous: false,
     call: (name, args) => (store[name as never] as (...a: unknown[]) => Promise<unknown>)(...args),
-    async waitedTokens() {
-      const waiters = await store.listSignalWaiters('')
-      return waiters.map(({ token }) => token)
-    },
+    waiters: () => store.listSignalWaiters(''),
     async close() {
       for (const table of Object.values(DURABLE_TABLES))
         await db.connection(connectionName).from(table).delete()

@@ -1,12 +1,14 @@
 /*
- * The verdict on a world that is over: nothing stuck, no payload lost or doubled, every undo done once
- * and in order, and every end explained by the stored rows.
+ * The verdict on a world that is over: nothing stuck, every undo done once and in order, every operation on
+ * an entity applied once, and every end explained by the stored rows.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { StepCheckpoint } from '../../src/types/checkpoint.ts'
-import { isTerminalStatus, type WorkflowRun } from '../../src/types/run.ts'
+import { isTerminalStatus, type SearchAttributes, type WorkflowRun } from '../../src/types/run.ts'
 import { nextLinkId } from '../../src/foundation/ids.ts'
 import type { Effects } from './effects.ts'
-import { leavesOf, nameOf, type Program } from './programs.ts'
+import { entityLogs, isEntityRun, verifyOperation, verifyTold } from './entities.ts'
+import { leavesOf, nameOf, type Program, rowNameOf } from './programs.ts'
 import { follow } from './reference.ts'
 import type { Shadow } from './shadow.ts'
 
@@ -16,17 +18,18 @@ export interface FinishedWorld {
   programs: ReadonlyMap<string, Program>
   intents: ReadonlySet<string>
   settledBeforeUnwind(row: StepCheckpoint): boolean
-  /** Payloads whose signal was accepted, and all that were ever sent. */
-  accepted: ReadonlySet<string>
-  sent: ReadonlySet<string>
-  /** Payloads that nobody took. */
-  buffered: string[]
+  /** Search attributes with which a run began. */
+  attributesAtFirst(runId: string): SearchAttributes | undefined
+  /** Operations on entities that were accepted from outside, and their keys. */
+  told: ReadonlyMap<string, string>
   fail(kind: string, text: string): void
 }
 
 export async function verify(world: FinishedWorld): Promise<void> {
-  verifyPayloads(world)
+  const logs = entityLogs(world)
+  verifyTold(world, logs)
   for (const run of world.shadow.runs()) {
+    if (isEntityRun(run)) continue
     const rows = world.shadow.rows(run.id)
     if (!isTerminalStatus(run.status)) {
       const open = rows.filter(({ status }) => status === 'pending' || status === 'running')
@@ -39,29 +42,7 @@ export async function verify(world: FinishedWorld): Promise<void> {
     verifyUndos(world, run, rows)
     if (run.error?.code === 'non_determinism') world.fail('nondeterminism', run.error.message)
     else if (run.status === 'completed' || run.status === 'failed')
-      await verifyEnd(world, run, rows)
-  }
-}
-
-/** Each accepted payload is in exactly one place, any other in at most one. */
-function verifyPayloads({ shadow, accepted, sent, buffered, fail }: FinishedWorld): void {
-  const places = new Map<string, string[]>()
-  const put = (payload: unknown, where: string) => {
-    const key = String(payload)
-    places.set(key, [...(places.get(key) ?? []), where])
-  }
-  for (const payload of buffered) put(payload, 'the buffer')
-  for (const run of shadow.runs()) {
-    for (const row of shadow.rows(run.id)) {
-      if (row.kind === 'signal' && row.status === 'completed') {
-        put(row.output, `${run.id}#${row.seq}`)
-      }
-    }
-  }
-  for (const payload of sent) {
-    const found = places.get(payload) ?? []
-    if (found.length > 1) fail('payload', `${payload} is in ${found}`)
-    if (found.length === 0 && accepted.has(payload)) fail('payload', `${payload} is lost`)
+      await verifyEnd(world, run, rows, logs)
   }
 }
 
@@ -118,8 +99,8 @@ function verifyUndos(world: FinishedWorld, run: WorkflowRun, rows: StepCheckpoin
   }
   for (const leaf of leavesOf(programOf(world, run).root)) {
     if (!('undo' in leaf) || !leaf.undo) continue
-    const row = rows.find(({ name, seq }) => seq >= 0 && name === nameOf(leaf))
-    const undo = list.find(({ name }) => name === `compensate:${nameOf(leaf)}`)
+    const row = rows.find(({ name, seq }) => seq >= 0 && name === rowNameOf(leaf))
+    const undo = list.find(({ name }) => name === `compensate:${rowNameOf(leaf)}`)
     if (row?.status === 'completed' && !undo && mustUndo(row)) {
       fail('notundone', `${run.id}#${row.seq} ${row.name} (${run.status})`)
     }
@@ -137,12 +118,13 @@ function programOf({ programs }: FinishedWorld, run: WorkflowRun): Program {
 async function verifyEnd(
   world: FinishedWorld,
   run: WorkflowRun,
-  rows: StepCheckpoint[]
+  rows: StepCheckpoint[],
+  logs: ReadonlyMap<string, string[]>
 ): Promise<void> {
   const { fail, shadow } = world
   const program = programOf(world, run)
   const { round } = run.input as { round: number }
-  const { end, stuck } = await follow(
+  const { end, stuck, asked } = await follow(
     program,
     round,
     run.id,
@@ -152,10 +134,26 @@ async function verifyEnd(
     fail('reference', `${run.id} (${run.status}): ${stuck}`)
     return
   }
+  const attributes = { ...world.attributesAtFirst(run.id) }
+  for (const [seq, leaf] of asked) {
+    const row = shadow.row(run.id, seq)
+    if (leaf.t === 'callEntity' || leaf.t === 'signalEntity') {
+      verifyOperation(world, logs, { runId: run.id, leaf, row })
+    }
+    if (leaf.t === 'attributes' && row?.status === 'completed')
+      Object.assign(attributes, leaf.values)
+  }
+  if (!isDeepStrictEqual(attributes, { ...run.searchAttributes })) {
+    const [a, b] = [run.searchAttributes, attributes].map((value) => JSON.stringify(value))
+    fail('attributes', `${run.id}: stored ${a} · followed ${b}`)
+  }
   if ('next' in end) {
     if (run.status !== 'completed' || run.output !== undefined)
       fail('output', `${run.id} must continue`)
     else if (!shadow.run(nextLinkId(run.id))) fail('chain', `${run.id} has no successor`)
+    else if (!isDeepStrictEqual(attributes, { ...world.attributesAtFirst(nextLinkId(run.id)) })) {
+      fail('attributes', `${nextLinkId(run.id)} began without those of ${run.id}`)
+    }
     return
   }
   const stored = run.status === 'failed' ? { error: run.error!.message } : { output: run.output }

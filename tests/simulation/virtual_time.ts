@@ -20,7 +20,13 @@ export class VirtualTime {
   /** Counts what happens: while it grows, something still moves. */
   activity = 0
   #nr = 0
+  #ids = 1000
   readonly #events = new Heap<Event>((a, b) => a.at < b.at || (a.at === b.at && a.nr < b.nr))
+
+  /** Ids of one world, ascending as text. */
+  nextId(): number {
+    return this.#ids++
+  }
 
   /** Runs `run` after `delay` ms. */
   after(delay: number, run: () => void): Cancel {

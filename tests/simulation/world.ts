@@ -6,14 +6,17 @@
 import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
 import { InvariantError } from '../../src/foundation/failure.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
-import { LIVE_RUN_STATUSES } from '../../src/types/run.ts'
+import { LIVE_RUN_STATUSES, type WorkflowRun } from '../../src/types/run.ts'
 import { type Backend, type BackendContext, memoryBackend } from './backend.ts'
 import { Broker } from './broker.ts'
 import { Checks } from './checks.ts'
 import { Effects } from './effects.ts'
 import { faultyStore, type StoreWorld } from './faulty_store.ts'
 import { LocalWorkers } from './local_workers.ts'
-import { type Program, randomProgram, TOKENS, workflowsOf } from './programs.ts'
+import { isEntityRun } from './entities.ts'
+import { Outside } from './outside.ts'
+import { Payloads } from './payloads.ts'
+import { hasLaterLeaves, type Program, randomProgram, TOKENS, workflowsOf } from './programs.ts'
 import { below, pick, type Random, seeded } from './random.ts'
 import { type RuleName, trusting } from './rules.ts'
 import { SimProcess } from './sim_process.ts'
@@ -26,6 +29,9 @@ const RECONCILE_MS = 4000
 /** Faults and operators act until here. */
 const CHAOS_MS = 9000
 const DRAIN_MS = 3000
+/** What is left to do when every run has ended is done by then; entities may need another poll for it. */
+const REST_MS = 4000
+const ENTITY_REST_MS = RECONCILE_MS + 3000
 const LIMIT_MS = CHAOS_MS + 30 * RECONCILE_MS
 
 export interface WorldOptions {
@@ -65,8 +71,8 @@ class World {
   /** Steps run in the engines' own processes; without them, behind the broker. */
   readonly #workers?: LocalWorkers
   readonly #processes: SimProcess[] = []
-  readonly #sent = new Set<string>()
-  readonly #accepted = new Set<string>()
+  readonly #payloads = new Payloads()
+  readonly #outside: Outside
   readonly #faults: { store: number; broker: number; crashes: number; lossy: boolean }
   readonly #passive: boolean
   /** Some process boots before its workflows are there. */
@@ -107,14 +113,36 @@ class World {
       shadow,
       time,
       passive: this.#passive,
+      payloads: this.#payloads,
       refusing: this.#refusing,
+      fail,
+      note,
+    })
+    this.#outside = new Outside({
+      time,
+      random,
+      shadow,
+      store: this.#backend.store,
+      payloads: this.#payloads,
+      programs: this.#programs,
+      refusing: this.#refusing,
+      any: () => this.#any(),
       fail,
       note,
     })
     shadow.watcher = this.#checks
     const asked = () => void time.activity++
     const hastyTransactions = !this.#backend.synchronous
-    const effects = new Effects({ shadow, fail, note, asked, roll, hastyTransactions })
+    const effects = new Effects({
+      shadow,
+      fail,
+      note,
+      asked,
+      roll,
+      hastyTransactions,
+      handedOver: (runId, leaf) => this.#outside.handedOver(runId, leaf),
+      minted: (token) => this.#outside.minted(token),
+    })
     if (random() < 0.25) this.#workers = new LocalWorkers({ random, effects, fail, note })
     this.#store = {
       time,
@@ -169,7 +197,11 @@ class World {
     const chaos = () => CHAOS_MS * random() * random()
     const roots = !this.#options.solo && random() < 0.25 ? 2 : 1
     for (let i = 0; i < roots; i++) {
-      if (i > 0) this.#addProgram(`w${i}`, randomProgram(below(random, 1e9), 1))
+      if (i > 0)
+        this.#addProgram(
+          `w${i}`,
+          randomProgram(below(random, 1e9), 1, hasLaterLeaves(this.#options.seed))
+        )
       const name = `w${i}`
       time.after(i * 200 * random(), () => {
         if (i > 0) for (const one of this.#processes) one.register()
@@ -177,7 +209,7 @@ class World {
       })
     }
     for (let i = below(random, 10); i > 0; i--) {
-      time.after(chaos(), () => this.#signal(pick(random, TOKENS)))
+      time.after(chaos(), () => this.#outside.signal(pick(random, TOKENS)))
     }
     for (let i = this.#faults.crashes; i > 0; i--) {
       time.after(chaos(), () => this.#crash(this.#any()))
@@ -201,14 +233,15 @@ class World {
     if (random() < 0.3) {
       for (let i = 0; i < 5; i++) time.after(chaos(), () => this.#any()?.register())
     }
-    const signalAll = () => {
+    this.#outside.schedule(chaos)
+    const answerAll = () => {
       if (this.#isOver()) return
-      void this.#backend.waitedTokens().then((tokens) => {
-        for (const token of tokens) if (TOKENS.includes(token)) this.#signal(token)
+      void this.#backend.waiters().then((waiters) => {
+        for (const waiter of waiters) void this.#outside.answer(waiter)
       })
-      time.after(500, signalAll)
+      time.after(500, answerAll)
     }
-    time.after(CHAOS_MS, signalAll)
+    time.after(CHAOS_MS, answerAll)
   }
 
   async #play(): Promise<number> {
@@ -221,7 +254,7 @@ class World {
       else for (let i = 0; i < this.#sluggish; i++) await macrotask()
       if (events % 16 > 0) continue
       if (!this.#isOver()) endAt = undefined
-      else if ((endAt ??= this.#time.now + 4000) < this.#time.now) break
+      else if ((endAt ??= this.#time.now) + this.#restMs(endAt) < this.#time.now) break
     }
     return events
   }
@@ -340,17 +373,6 @@ class World {
     attempt()
   }
 
-  #signal(token: string): void {
-    const payload = `${token}/p${this.#sent.size}`
-    const one = this.#any()
-    if (!one) return
-    this.#sent.add(payload)
-    one.engine.signal(token, payload).then(
-      () => this.#accepted.add(payload),
-      () => {}
-    )
-  }
-
   #scheduleCancel(): void {
     const random = this.#random
     const compensate = random() < 0.6
@@ -358,7 +380,7 @@ class World {
     this.#time.after(0.6 * CHAOS_MS * random() * random(), () => {
       const live = this.#backend.shadow
         .runs()
-        .filter(({ status }) => LIVE_RUN_STATUSES.includes(status))
+        .filter((one) => LIVE_RUN_STATUSES.includes(one.status) && !isEntityRun(one))
       const run = live[Math.floor(dice * live.length)]
       const one = this.#any()
       if (!run || !one) return
@@ -383,31 +405,31 @@ class World {
 
   /* ---- the end ---- */
 
+  #restMs(endAt: number): number {
+    if (!this.#backend.shadow.runs().some(isEntityRun)) return REST_MS
+    return Math.max(0, this.#outside.toldAt - endAt) + ENTITY_REST_MS
+  }
+
   #isOver(): boolean {
     const runs = this.#backend.shadow.runs()
-    return runs.length > 0 && !runs.some(({ status }) => LIVE_RUN_STATUSES.includes(status))
+    const isLive = (run: WorkflowRun) => LIVE_RUN_STATUSES.includes(run.status)
+    return runs.length > 0 && !runs.some((run) => isLive(run) && !isEntityRun(run))
   }
 
   async #verify(): Promise<void> {
-    const buffered: string[] = []
-    const { store } = this.#backend
-    for (const token of TOKENS) {
-      for (;;) {
-        const taken = await store.takeBufferedSignal(token)
-        if (!taken) break
-        buffered.push(String(taken.payload))
-      }
-    }
+    const { shadow, store } = this.#backend
+    const fail = (kind: string, text: string) => this.#fail(kind, text)
+    this.#outside.verify()
+    await this.#payloads.verify({ shadow, store, fail })
     await verify({
-      shadow: this.#backend.shadow,
+      shadow,
       effects: this.#store.effects,
       programs: this.#programs,
       intents: this.#checks.intents,
       settledBeforeUnwind: (row) => this.#checks.wasSettledBeforeUnwind(row),
-      accepted: this.#accepted,
-      sent: this.#sent,
-      buffered,
-      fail: (kind, text) => this.#fail(kind, text),
+      attributesAtFirst: (runId) => this.#checks.attributesAtFirst(runId),
+      told: this.#outside.told,
+      fail,
     })
   }
 

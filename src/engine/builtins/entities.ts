@@ -1,18 +1,25 @@
 /*
  * Entities: one run per key takes operations from its token, one after the other. A handler and the record
  * of what it did are one local step; its history is cut by continuing as new. An operation that throws
- * answers its caller and fails that run; the next operation begins a new link with the state before it.
+ * answers its caller and fails that run, once a new link with the state before it is there: whatever waits
+ * in the buffer is taken, also when nobody sends anything any more.
  */
 import { FatalError, InvalidArgumentError } from '../../errors.ts'
+import { isWorkflowControlFlowSignal } from '../../foundation/control_flow.ts'
 import { messageOf, toStepError } from '../../foundation/failure.ts'
 import { eventKeyName, linkOf, nextLinkId, randomId, signalName } from '../../foundation/ids.ts'
 import { cloneJson, toStored } from '../../foundation/json.ts'
 import { entityProblem, entityToken } from '../../foundation/tokens.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { EntityOp, EntitySender } from '../../turns/needs.ts'
-import type { CompletionEnvelope } from '../../types/checkpoint.ts'
+import {
+  type CompletionEnvelope,
+  isSettledStatus,
+  type StepCheckpoint,
+} from '../../types/checkpoint.ts'
 import type { WorkflowCtx, WorkflowFn } from '../../types/ctx.ts'
 import type { EntityConfig } from '../../types/entity.ts'
+import type { StepOptions } from '../../types/step.ts'
 import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
 import type { Signals } from '../delivery/signals.ts'
 import type { Registry } from '../registry.ts'
@@ -25,6 +32,14 @@ const VERSION = '1'
 const OPS_PER_LINK = 500
 /** Operations a link remembers, so that one sent again is not applied again. */
 const REMEMBERED_OPS = 1000
+/** What is only handed to the store is tried again: that it failed once says nothing about the operation. */
+const DELIVERY: StepOptions = {
+  retries: 20,
+  backoff: 'exp',
+  backoffMs: 50,
+  backoffMaxMs: 30_000,
+  jitter: true,
+}
 
 interface Message {
   op: string
@@ -38,6 +53,18 @@ interface LinkInput {
   key: string
   state?: { value: unknown }
   applied?: string[]
+  left?: Left
+}
+
+/** An operation that a link took and was buried with; when it was applied, what is still to be answered. */
+interface Left {
+  message: Message
+  completion?: CompletionEnvelope
+}
+
+interface Applied {
+  result: unknown
+  state: unknown
 }
 
 export interface EntitiesOptions {
@@ -130,16 +157,14 @@ export class Entities implements EntitySender {
   async #inputAfter(run: WorkflowRun, name: string, key: string): Promise<LinkInput> {
     const rows = await this.#options.store.listCheckpoints(run.id)
     const { applied = [], state } = run.input as LinkInput
-    const taken = rows.filter(
-      (row) => row.name === signalName(entityToken(name, key)) && row.status === 'completed'
-    )
-    const seen = taken.map((row) => (row.output as Message).opId)
     const last = rows.findLast((row) => row.name === eventKeyName('state'))
+    const seen = takenBy(rows, entityToken(name, key)).map((row) => (row.output as Message).opId)
     return {
       name,
       key,
       state: last ? { value: last.output } : state,
-      applied: [...applied, ...seen].slice(-REMEMBERED_OPS),
+      applied: remembered([...applied, ...seen]),
+      left: leftBy(run.input as LinkInput, rows),
     }
   }
 
@@ -152,31 +177,40 @@ export class Entities implements EntitySender {
       state = await ctx.localStep('initial', () => this.#config(name).initialState())
     }
     await ctx.setEvent('state', state)
+    let { left } = input
     for (let i = 0; i < OPS_PER_LINK; i++) {
-      const message = await ctx.waitForSignal<Message>(token)
-      if (applied.has(message.opId)) continue
+      const { message, completion: owed } = left ?? {
+        message: await ctx.waitForSignal<Message>(token),
+      }
+      if (!left && applied.has(message.opId)) continue
+      left = undefined
       applied.add(message.opId)
       const before = state
-      const done = await ctx.localStep(`op:${i}`, () => this.#apply(name, before, message))
-      state = done.state
-      await ctx.setEvent('state', state)
+      let failure: FatalError | undefined
+      let completion = owed
+      if (!completion) {
+        const end = await outcomeOf(
+          ctx.localStep(`op:${i}`, () => this.#apply(name, before, message))
+        )
+        if ('failure' in end) failure = end.failure
+        else await ctx.setEvent('state', (state = end.state))
+        completion = 'failure' in end ? failed(end.failure) : { ok: true, value: end.result }
+      }
       const { reply } = message
       if (reply !== undefined) {
-        await ctx.localStep(`reply:${i}`, () =>
-          this.#reply(reply, { ok: true, value: done.result })
-        )
+        const answer = completion
+        await ctx.localStep(`reply:${i}`, () => this.#reply(reply, message, answer), DELIVERY)
       }
+      if (!failure) continue
+      const next = { name, key, state: { value: state }, applied: remembered(applied) }
+      await ctx.localStep(`next:${i}`, () => this.#startAfter(ctx.runId, next), DELIVERY)
+      throw failure
     }
-    const remembered = [...applied].slice(-REMEMBERED_OPS)
-    return ctx.continueAsNew({ name, key, state: { value: state }, applied: remembered })
+    return ctx.continueAsNew({ name, key, state: { value: state }, applied: remembered(applied) })
   }
 
   /** Runs a handler on a copy: a retry after a crash begins with the state before it. */
-  async #apply(
-    name: string,
-    before: unknown,
-    { op, arg, reply }: Message
-  ): Promise<{ result: unknown; state: unknown }> {
+  async #apply(name: string, before: unknown, { op, arg }: Message): Promise<Applied> {
     const state = cloneJson(before)
     try {
       const { handlers } = this.#config(name)
@@ -190,15 +224,31 @@ export class Entities implements EntitySender {
       }
     } catch (error) {
       const { message, code, details } = toStepError(error)
-      if (reply !== undefined)
-        await this.#reply(reply, { ok: false, error: message, code, details })
       throw new FatalError(message, code, details)
     }
   }
 
-  /** Not kept: whoever waits registered before sending, and an answer that comes twice is nobody's. */
-  async #reply(token: string, completion: CompletionEnvelope): Promise<void> {
-    await this.#options.signals.post(token, completion, { buffer: false })
+  /** The link that takes what comes after a failure; there once, whoever else starts it. */
+  async #startAfter(runId: string, input: LinkInput): Promise<void> {
+    const { store, starter } = this.#options
+    const run = await store.getRun(runId)
+    const options = { namespace: run?.namespace }
+    await starter.start(ENTITY_WORKFLOW, input, nextLinkId(runId), options)
+  }
+
+  /**
+   * Whoever waits registered before sending, and an answer that comes twice is nobody's. It is kept only for
+   * a caller that has no answer yet and may go on: one that failed meanwhile and is re-opened.
+   */
+  async #reply(token: string, { opId }: Message, completion: CompletionEnvelope): Promise<void> {
+    const { signals, store } = this.#options
+    if (await signals.post(token, completion, { buffer: false })) return
+    const { runId, seq } = callOf(opId)
+    const run = await store.getRun(runId)
+    if (!run || run.status === 'completed' || run.status === 'cancelled') return
+    const row = await store.getCheckpoint(runId, seq)
+    if (row && isSettledStatus(row.status)) return
+    await signals.post(token, completion, { buffer: true })
   }
 
   #config(name: string): EntityConfig {
@@ -215,3 +265,55 @@ export class Entities implements EntitySender {
     }
   }
 }
+
+/** What was applied, or why it was not. A suspension is no outcome. */
+async function outcomeOf(step: Promise<Applied>): Promise<Applied | { failure: FatalError }> {
+  try {
+    return await step
+  } catch (error) {
+    if (isWorkflowControlFlowSignal(error)) throw error
+    const { message, code, details } = toStepError(error)
+    return { failure: new FatalError(message, code, details) }
+  }
+}
+
+const failed = ({ message, code, details }: FatalError): CompletionEnvelope => ({
+  ok: false,
+  error: message,
+  code,
+  details,
+})
+
+/** The call that an operation with an answer came from. */
+function callOf(opId: string): { runId: string; seq: number } {
+  const at = opId.lastIndexOf(':')
+  return { runId: opId.slice(0, at), seq: Number(opId.slice(at + 1)) }
+}
+
+const takenBy = (rows: StepCheckpoint[], token: string): StepCheckpoint[] =>
+  rows.filter((row) => row.name === signalName(token) && row.status === 'completed')
+
+/** An operation is applied once its state is recorded. One that failed is not tried again. */
+function leftBy(
+  { name, key, applied = [], left }: LinkInput,
+  rows: StepCheckpoint[]
+): Left | undefined {
+  const taken = takenBy(rows, entityToken(name, key))
+  const last = taken.at(-1)
+  const message = last ? (last.output as Message) : left?.message
+  if (!message) return undefined
+  const earlier = [...applied, ...taken.slice(0, -1).map((row) => (row.output as Message).opId)]
+  if (last && earlier.includes(message.opId)) return undefined
+  const isState = (row: StepCheckpoint) => row.name === eventKeyName('state')
+  const from = last?.seq ?? rows.find(isState)?.seq ?? Infinity
+  const since = rows.filter(({ seq }) => seq > from)
+  const op = since.find((row) => row.name.startsWith('op:'))
+  const owed = last ? undefined : left?.completion
+  if (op?.status === 'failed') return undefined
+  if (!owed && !since.some(isState)) return { message }
+  const answered = since.some((row) => row.name.startsWith('reply:') && row.status === 'completed')
+  if (message.reply === undefined || answered) return undefined
+  return { message, completion: owed ?? { ok: true, value: (op?.output as Applied).result } }
+}
+
+const remembered = (opIds: Iterable<string>): string[] => [...opIds].slice(-REMEMBERED_OPS)

@@ -49,10 +49,11 @@ export class Signals {
     }
   }
 
-  /** Delivers and hands the wake over; waits for no turn. */
-  async post(token: string, payload: unknown, options: { buffer: boolean }): Promise<void> {
+  /** Delivers and hands the wake over; waits for no turn. Answers whether somebody waited. */
+  async post(token: string, payload: unknown, options: { buffer: boolean }): Promise<boolean> {
     const runId = await this.#deliver(storableToken(token), payload, options.buffer)
     if (runId !== undefined) await this.#options.wakes.news(runId)
+    return runId !== undefined
   }
 
   /** Latest value a run published under a key. */

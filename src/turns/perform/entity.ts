@@ -6,31 +6,36 @@ import { stepIdOf } from '../../foundation/ids.ts'
 import type { CommandOf } from '../../replay/commands.ts'
 import { isSettledStatus } from '../../types/checkpoint.ts'
 import type { Turn } from '../turn.ts'
-import { signalWait } from './signal.ts'
+import { isSettled, signalWait } from './signal.ts'
 
 export function performEntity(command: CommandOf<'entity'>, turn: Turn): void {
   const { seq, replyTo } = command
   const row = turn.history.at(seq)
   if (turn.isWorking(seq) || (row && isSettledStatus(row.status))) return
   if (replyTo === undefined) return sendOnly(command, turn)
-  if (!turn.looksFirst(seq)) return
-  if (!row) return register(command, replyTo, turn)
-  // Sent by an earlier turn, unless that one died in between: told again once that can be known.
-  const askedAt = row.startedAt.getTime()
-  if (turn.now() - askedAt >= turn.needs.settings.leaseMs) turn.send(() => send(command, turn))
-  else turn.lookAgainAt(askedAt + turn.needs.settings.leaseMs)
+  if (turn.looksFirst(seq)) register(command, replyTo, turn)
 }
 
+/**
+ * Put again by every turn: whatever became of the last registration, an answer finds this one, or lies in
+ * the buffer. What an earlier turn sent is told again once that turn may have died in between.
+ */
 function register(command: CommandOf<'entity'>, token: string, turn: Turn): void {
   const { seq, row: name } = command
+  const row = turn.history.at(seq)
+  const dueAt = row && row.startedAt.getTime() + turn.needs.settings.leaseMs
   turn.reserve(seq)
-  turn.write(turn.newRow({ seq, name, kind: 'signal', status: 'running' }), { urgent: true })
+  if (!row) {
+    turn.write(turn.newRow({ seq, name, kind: 'signal', status: 'running' }), { urgent: true })
+  }
   const then = () => {
-    turn.send(() => send(command, turn))
+    if (!isSettled(turn, seq)) {
+      if (dueAt === undefined || turn.now() >= dueAt) turn.send(() => send(command, turn))
+      else turn.lookAgainAt(dueAt)
+    }
     turn.release(seq)
   }
-  const wait = signalWait({ signalSeq: seq, token }, turn)
-  turn.journal.append({ wait, then }, { urgent: true })
+  turn.journal.append({ wait: signalWait({ signalSeq: seq, token }, turn), then }, { urgent: true })
 }
 
 /** Everything before it is durable first, as before any effect. */
