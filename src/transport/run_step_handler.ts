@@ -68,13 +68,13 @@ export async function runStepHandler(
 }
 
 function completed(task: RemoteTask, startedAt: number, output: unknown): StepResult {
-  const { runId, seq, stepId } = task
-  return { runId, seq, stepId, status: 'completed', output, startedAt }
+  const { runId, seq, stepId, attempt } = task
+  return { runId, seq, stepId, status: 'completed', output, startedAt, attempt }
 }
 
 function failed(task: RemoteTask, startedAt: number, error: StepError): StepResult {
-  const { runId, seq, stepId } = task
-  return { runId, seq, stepId, status: 'failed', error, startedAt }
+  const { runId, seq, stepId, attempt } = task
+  return { runId, seq, stepId, status: 'failed', error, startedAt, attempt }
 }
 
 function beatSender(task: RemoteTask, clock: Clock, emitBeat: RunStepOptions['emitBeat']) {

@@ -43,6 +43,8 @@ export interface StepResult {
   /** When a worker picked the task up. */
   startedAt?: number
   events?: StepEvent[]
+  /** That of the task; absent from workers that do not tell. */
+  attempt?: number
 }
 
 /** Sign of life. Without `stepId` it belongs to the run's turn (`seq` is 0) and never to a step. */

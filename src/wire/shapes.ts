@@ -147,6 +147,7 @@ export const SHAPES = {
     error,
     may('startedAt', 'number'),
     events,
+    may('attempt', 'number'),
   ],
   heartbeat: [
     must('runId', 'text'),

@@ -11,7 +11,7 @@ import { isTerminalStatus, LIVE_RUN_STATUSES, type WorkflowRun } from '../../src
 import type { EventPayload, TaskLeaf } from './effects.ts'
 import { ENTITY, isEntityRun } from './entities.ts'
 import type { Payloads } from './payloads.ts'
-import { EVENTS, leavesOf, nameOf, PAD, type Program, TOKENS } from './programs.ts'
+import { EVENTS, leavesOf, nameOf, PAD, type Program, REFUSED, TOKENS } from './programs.ts'
 import { below, pick, type Random } from './random.ts'
 import type { Shadow } from './shadow.ts'
 import type { SimProcess } from './sim_process.ts'
@@ -33,8 +33,6 @@ export interface OutsideWorld {
 
 type Call = (engine: WorkflowEngine) => Promise<unknown>
 
-/** What an argument must not be: refused by every validator here. */
-export const REFUSED = 'refused'
 const AGAIN_MS = 900
 
 export class Outside {

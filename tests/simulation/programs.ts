@@ -83,6 +83,9 @@ export const EVENTS = ['ev0', 'ev1']
 const UPDATES = ['up0', 'up1']
 const KEYS = ['k0', 'k1']
 
+/** What an argument of an update must not be: refused by every validator here. */
+export const REFUSED = 'refused'
+
 /** Makes a match that does not fit a token. */
 export const PAD = 'x'.repeat(220)
 

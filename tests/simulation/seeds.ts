@@ -6,6 +6,7 @@ export const REGRESSIONS: { seed: number; guards: string }[] = [
   { seed: 5, guards: 'local work that ended during a read is not begun again' },
   { seed: 33, guards: 'the answer of a commit keeps the order of rows delivered meanwhile' },
   { seed: 89, guards: 'a dispatched undo that is done is not sent again' },
+  { seed: 435, guards: 'a failure that comes again does not end the retry that followed it' },
   { seed: 1453, guards: 'a failed dispatch answers the body only once the store agrees' },
   { seed: 2730, guards: 'recovery leaves dispatched undos to the turn that follows their list' },
   { seed: 4310, guards: 'a requeue writes what it takes back under the lease of the run' },

@@ -12,8 +12,7 @@ import type { WorkflowCtx } from '../../src/types/ctx.ts'
 import { workflowBody } from './bodies.ts'
 import type { Effects } from './effects.ts'
 import { ENTITY, entityConfig } from './entities.ts'
-import { REFUSED } from './outside.ts'
-import { leavesOf, type Program } from './programs.ts'
+import { leavesOf, type Program, REFUSED } from './programs.ts'
 import type { ProcessTime } from './virtual_time.ts'
 
 export interface ProcessOptions {

@@ -38,6 +38,7 @@ test.group('runStepHandler | results', () => {
       status: 'completed',
       output: { echoed: { amount: 1 } },
       startedAt: 1000,
+      attempt: 1,
     })
   })
 
@@ -54,6 +55,7 @@ test.group('runStepHandler | results', () => {
       status: 'failed',
       error: { message: 'no handler for charge', code: 'no_handler', retryable: false },
       startedAt: 7,
+      attempt: 1,
     })
     assert.lengthOf(beats, 0)
   })

@@ -143,6 +143,10 @@ function judge(result: StepResult, target: SettleTarget | undefined): Judged {
   if (runStatus === 'completed' || runStatus === 'cancelled') {
     return { result, target, verdict: 'drop' }
   }
+  if (result.status === 'failed' && (result.attempt ?? Infinity) < checkpoint.attempts) {
+    // Told again although its retry is out: that attempt is another one's to end.
+    return { result, verdict: 'drop' }
+  }
   const over = runStatus === 'failed' || runStatus === 'dead'
   if (over && result.status === 'failed') return { result, target, verdict: 'note' }
   return { result, target, verdict: 'settle' }
@@ -161,6 +165,7 @@ function settlementOf(result: StepResult, now: number): CheckpointSettlement {
   if (result.events && result.events.length > 0) settlement.events = result.events
   if (result.status === 'completed') settlement.output = result.output
   else settlement.error = result.error ?? { message: 'failed' }
+  if (result.status === 'failed') settlement.upToAttempt = result.attempt
   return settlement
 }
 

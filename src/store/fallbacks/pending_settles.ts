@@ -24,7 +24,8 @@ export function pendingSettles(store: CompleteRoles): PendingSettles {
     settleCheckpointsIfPending(settlements) {
       return inOrder(settlements, async (settlement) => {
         const stored = await store.getCheckpoint(settlement.runId, settlement.seq)
-        if (stored?.status !== 'pending') return false
+        const { upToAttempt = Infinity } = settlement
+        if (stored?.status !== 'pending' || stored.attempts > upToAttempt) return false
         return store.saveCheckpointIfPending(settled(stored, settlement))
       })
     },
@@ -38,7 +39,7 @@ export function pendingSettles(store: CompleteRoles): PendingSettles {
 
 /** The row with what the settlement carries. */
 function settled(row: StepCheckpoint, settlement: CheckpointSettlement): StepCheckpoint {
-  const { wakeAt, ...carried } = settlement
+  const { wakeAt, upToAttempt, ...carried } = settlement
   const next = withoutBeat(row)
   for (const [key, value] of Object.entries(carried)) {
     if (value !== undefined) Object.assign(next, { [key]: value })

@@ -82,7 +82,10 @@ const SETTLEMENT_TYPES: Fields = {
   events: 'text',
   started_at: 'bigint',
   clears_wake: 'int',
+  up_to: 'int',
 }
+
+const SETTLES = 'AND c.attempts <= coalesce(s.up_to, c.attempts)'
 
 const carried = (column: string) => `${column} = coalesce(s.${column}, c.${column})`
 
@@ -106,9 +109,10 @@ export async function settleCheckpointsIfPending(
         events: jsonText(settlement.events, 'events'),
         started_at: settlement.startedAt?.getTime() ?? null,
         clears_wake: settlement.wakeAt === null ? 1 : null,
+        up_to: settlement.upToAttempt ?? null,
       }) as Entry
   )
-  return whilePending(session, entries, SETTLE, SETTLEMENT_TYPES)
+  return whilePending(session, entries, SETTLE, SETTLEMENT_TYPES, SETTLES)
 }
 
 /** Applies `set` from each entry to its row while that is pending; of two with one key the first counts. */
@@ -116,7 +120,8 @@ async function whilePending(
   session: Session,
   entries: Entry[],
   set: string,
-  types: Fields
+  types: Fields,
+  condition = ''
 ): Promise<boolean[]> {
   if (entries.length === 0) return []
   const first = new Map<string, Entry>()
@@ -125,7 +130,7 @@ async function whilePending(
     if (!first.has(key)) first.set(key, entry)
   }
   const sorted = [...first.values()].sort(byKey)
-  const text = updateWhilePending(session.dialect, set, types)
+  const text = updateWhilePending(session.dialect, set, types, condition)
   const written = new Set<string>()
   const write = async (sql: Sql) => {
     written.clear()
@@ -140,13 +145,18 @@ async function whilePending(
 
 const keyOf = (row: Row): string => `${String(row.seq)}:${String(row.run_id)}`
 
-function updateWhilePending(dialect: Dialect, set: string, types: Fields): string {
+function updateWhilePending(
+  dialect: Dialect,
+  set: string,
+  types: Fields,
+  condition: string
+): string {
   const source = dialect.jsonRows('s', types)
   if (dialect.name === 'sqlite') {
     // The plus keeps the index over pending rows out of it: the entries lead to the rows, not every
     // pending row to the entries.
     return `UPDATE ${T.checkpoints} AS c SET ${set} FROM ${source}
-      WHERE c.run_id = s.run_id AND c.seq = s.seq AND +c.status = 'pending'
+      WHERE c.run_id = s.run_id AND c.seq = s.seq AND +c.status = 'pending' ${condition}
       RETURNING run_id, seq`
   }
   // The entries come in key order, and so do the locks. The last condition says nothing but "few rows" to
@@ -154,7 +164,7 @@ function updateWhilePending(dialect: Dialect, set: string, types: Fields): strin
   return `WITH s AS (
       SELECT s.* FROM ${source} CROSS JOIN LATERAL (
         SELECT c.seq FROM ${T.checkpoints} c
-        WHERE c.run_id = s.run_id AND c.seq = s.seq AND c.status = 'pending'
+        WHERE c.run_id = s.run_id AND c.seq = s.seq AND c.status = 'pending' ${condition}
         LIMIT 1 FOR NO KEY UPDATE) held
       WHERE s.seq = s.seq + 0)
     UPDATE ${T.checkpoints} c SET ${set} FROM s WHERE c.run_id = s.run_id AND c.seq = s.seq

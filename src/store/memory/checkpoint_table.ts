@@ -78,8 +78,8 @@ export class CheckpointTable {
   /** Writes what a result carries, only while the row is pending. */
   settleIfPending(settlement: CheckpointSettlement): boolean {
     const old = this.get(settlement.runId, settlement.seq)
-    if (old?.status !== 'pending') return false
-    const { wakeAt, ...carried } = settlement
+    const { wakeAt, upToAttempt = Infinity, ...carried } = settlement
+    if (old?.status !== 'pending' || old.attempts > upToAttempt) return false
     const next = {
       ...old,
       ...encodeRow<StepCheckpoint, typeof CHECKPOINT_COLUMNS>(CHECKPOINT_COLUMNS, carried),

@@ -18,6 +18,8 @@ export interface CheckpointSettlement {
   startedAt?: Date
   /** null clears; absent keeps. */
   wakeAt?: null
+  /** Only while the row has no more attempts than that: a later one is not its to end. */
+  upToAttempt?: number
 }
 
 export interface PendingSettles {

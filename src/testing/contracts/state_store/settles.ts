@@ -387,4 +387,14 @@ const READS: StoreCase[] = [
   },
 ]
 
-export const SETTLE_CASES: StoreCase[] = [...COUNTS, ...SAVES, ...SETTLES, ...READS]
+const OF_ATTEMPTS: StoreCase = {
+  name: 'a settlement of an earlier attempt changes nothing',
+  requires: ['settleCheckpointsIfPending'],
+  async run(store) {
+    await saveRows(store, pendingRow('r', 1, { attempts: 2 }), pendingRow('r', 2, { attempts: 2 }))
+    const some = [settle('r', 1, { upToAttempt: 1 }), settle('r', 2, { upToAttempt: 2 })]
+    assert.deepEqual(await store.settleCheckpointsIfPending(some), [false, true])
+  },
+}
+
+export const SETTLE_CASES: StoreCase[] = [...COUNTS, ...SAVES, ...SETTLES, OF_ATTEMPTS, ...READS]
