@@ -6,7 +6,7 @@ import { isTerminalStatus, type SearchAttributes, type WorkflowRun } from '../..
 import type { StepError } from '../../src/foundation/failure.ts'
 import type { LeaseFence } from '../../src/store/ports/transactions.ts'
 import type { TurnCommit, TurnVerdict } from '../../src/store/ports/turn_commits.ts'
-import { parentRunIdOf } from '../../src/foundation/ids.ts'
+import { isFailFastGroup, parentRunIdOf } from '../../src/foundation/ids.ts'
 import type { Payloads } from './payloads.ts'
 import type { Operation, Shadow, Watcher } from './shadow.ts'
 import type { VirtualTime } from './virtual_time.ts'
@@ -196,6 +196,8 @@ export class Checks implements Watcher {
     const judge = (verdict: TurnVerdict) => {
       if (!verdict?.applied || !held) return
       const { owner, turn, runId } = commit
+      // What stood there is told with the answer, as a read would tell it.
+      for (const { seq } of verdict.stored) this.#news.get(runId)?.delete(seq)
       if (held.lockedBy !== owner || held.turns !== turn) {
         const holder = `${held.lockedBy} turn ${held.turns}`
         this.#fail('fence', `${runId}: ${owner} turn ${turn} wrote under ${holder}`)
@@ -230,7 +232,12 @@ export class Checks implements Watcher {
     for (const [seq, at] of this.#news.get(id) ?? []) {
       // A fan is woken once a wave.
       if (waitSeqs && seq >= waitSeqs.from && seq <= waitSeqs.to) continue
-      if (time.now - at <= PATIENCE_MS) continue
+      if (time.now - at <= PATIENCE_MS) {
+        // What a fan that is decided still gets wakes the run, and is not read.
+        const group = this.#options.shadow.row(id, seq)?.parallelGroup
+        if (isFailFastGroup(group)) this.#news.get(id)!.delete(seq)
+        continue
+      }
       const age = Math.round(time.now - at)
       this.#fail('latenews', `${id}#${seq} was settled ${age} ms ago and nobody woke the run`)
     }

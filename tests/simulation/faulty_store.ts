@@ -322,7 +322,8 @@ class FaultyStore {
   }
 
   #seen(by: Operation, answer: unknown): void | Promise<void> {
-    if (READ.test(by.name)) return this.#world.after(by, answer)
+    if (READ.test(by.name) || (REFUSABLE.test(by.name) && isRefusal(answer)))
+      return this.#world.after(by, answer)
     const looking = this.#world.shadow.look(by)
     if (looking instanceof Promise) return looking.then(() => this.#world.after(by, answer))
     this.#world.after(by, answer)
@@ -338,6 +339,12 @@ class FaultyStore {
 
 /** Operations that change nothing. */
 const READ = /^(get|list|has|count|query|settleTargets)/
+
+/** Operations whose answer tells that they changed nothing, where it is known at once. */
+const REFUSABLE = /^(claimDueRuns|claimRun|tryLockRun|updateRunIf)$/
+
+const isRefusal = (answer: unknown): boolean =>
+  answer === null || answer === false || (Array.isArray(answer) && answer.length === 0)
 
 /** What was sent, whatever the sender does with it afterwards. */
 function copied<T>(value: T): T {

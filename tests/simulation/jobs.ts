@@ -3,12 +3,13 @@
  */
 import { availableParallelism } from 'node:os'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import type { StoreName } from './options.ts'
 import type { RuleName } from './rules.ts'
 import { runSeed, type SeedReport } from './seed_run.ts'
 
 export interface JobOptions {
   off?: RuleName[]
-  store?: 'memory' | 'sqlite'
+  store?: StoreName
   jobs?: number
   /** Stops taking seeds after so many ms. */
   budgetMs: number
@@ -17,7 +18,7 @@ export interface JobOptions {
 interface JobData {
   simulation: true
   off?: RuleName[]
-  store?: 'memory' | 'sqlite'
+  store?: StoreName
 }
 
 /** Runs the seeds; answers how many were run. */

@@ -1,16 +1,18 @@
 /*
  * The simulation from the command line. Ends with one plain line: `N passed, N failed`.
  *
- *   npm run test:simulation                           the regression seeds, then SEEDS (default 1000)
+ *   npm run test:simulation                           the regression seeds, then SEEDS (default 1000); the
+ *                                                     first of them also on SQLite and on Postgres
  *   npm run test:simulation -- --seeds=N --start=K    N seeds from K on
  *   SEED=4711 npm run test:simulation -- --trace      the story of one seed (or --seed=4711)
  *   SEED=4711 npm run test:simulation -- --shrink     a smaller program that fails in the same way
  *   npm run test:simulation -- --off=order            without a rule: failures are expected (rules.ts)
- *   … --store=sqlite --jobs=N --seconds=N             another store, threads, how long to go on
+ *   … --store=sqlite|postgres --jobs=N --seconds=N    one store, threads, how long to go on
  */
 import { parseArgs } from 'node:util'
 import { runJobs } from './jobs.ts'
-import { type SeedOptions, worldOptions } from './options.ts'
+import { backend } from '../helpers/backends.ts'
+import { type SeedOptions, type StoreName, STORES, worldOptions } from './options.ts'
 import { isRule, RULES, type RuleName } from './rules.ts'
 import { runSeed, type SeedReport } from './seed_run.ts'
 import { REGRESSIONS } from './seeds.ts'
@@ -24,7 +26,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: process.env.SEED },
     jobs: { type: 'string' },
     off: { type: 'string', default: '' },
-    store: { type: 'string', default: 'memory' },
+    store: { type: 'string' },
     seconds: { type: 'string', default: '160' },
     kind: { type: 'string' },
     trace: { type: 'boolean', default: false },
@@ -36,7 +38,10 @@ const off = values.off.split(',').filter((name) => name !== '')
 for (const name of off) {
   if (!isRule(name)) throw new Error(`unknown rule "${name}": ${Object.keys(RULES).join(' ')}`)
 }
-const chosen = { off: off as RuleName[], store: values.store as 'memory' | 'sqlite' }
+const chosen = { off: off as RuleName[], store: values.store as StoreName | undefined }
+/** One seed in so many is also played on these. */
+const SHARES = { memory: 1, sqlite: 25, postgres: 50 }
+const began = performance.now()
 
 const failed = values.seed === undefined ? await runMany() : await runOne(Number(values.seed))
 process.exitCode = failed > 0 ? 1 : 0
@@ -67,10 +72,25 @@ async function tell(seed: number, options: SeedOptions): Promise<number> {
 }
 
 async function runMany(): Promise<number> {
-  const began = performance.now()
   const count = Number(values.seeds)
+  if (chosen.store !== undefined || off.length > 0) {
+    const { total, bad } = await runOn(chosen.store ?? 'memory', count)
+    return summary(total, bad)
+  }
+  const sums = { total: 0, bad: 0 }
+  for (const store of STORES) {
+    if (store === 'postgres' && !(await backend('postgres'))) continue
+    const { total, bad } = await runOn(store, Math.ceil(count / SHARES[store]))
+    sums.total += total
+    sums.bad += bad
+  }
+  return summary(sums.total, sums.bad)
+}
+
+async function runOn(store: StoreName, count: number): Promise<{ total: number; bad: number }> {
+  const start = performance.now()
   const first = Number(values.start)
-  const known = values.start === '1' && off.length === 0 ? REGRESSIONS : []
+  const known = values.start === '1' && off.length === 0 && store === 'memory' ? REGRESSIONS : []
   const guards = new Map(known.map(({ seed, guards: what }) => [seed, what]))
   const seeds = Array.from({ length: count }, (_, i) => first + i)
   const all = [...guards.keys(), ...seeds.filter((seed) => !guards.has(seed))]
@@ -81,28 +101,33 @@ async function runMany(): Promise<number> {
     all,
     {
       ...chosen,
+      store,
       jobs: values.jobs === undefined ? undefined : Number(values.jobs),
-      budgetMs: 1000 * Number(values.seconds),
+      budgetMs: 1000 * Number(values.seconds) - (performance.now() - began),
     },
     (report) => {
       for (const key of Object.keys(totals) as (keyof typeof totals)[]) totals[key] += report[key]
       for (const status of report.statuses) statuses[status] = (statuses[status] ?? 0) + 1
       if (report.failures.length === 0) return
       failures.push(report)
-      if (off.length === 0) print(report, guards.get(report.seed))
+      if (off.length === 0) print(report, store, guards.get(report.seed))
     }
   )
   if (off.length > 0) printKinds(failures)
-  const seconds = Math.round((performance.now() - began) / 1000)
-  console.log(`${done} seeds in ${seconds} s: ${JSON.stringify({ ...totals, ...statuses })}`)
+  const seconds = Math.round((performance.now() - start) / 1000)
+  console.log(
+    `${done} seeds on ${store} in ${seconds} s: ${JSON.stringify({ ...totals, ...statuses })}`
+  )
   if (done < all.length) console.log(`stopped after ${done} of ${all.length} seeds: out of time`)
-  return summary(done, failures.length)
+  return { total: done, bad: failures.length }
 }
 
-function print({ seed, failures }: SeedReport, guards: string | undefined): void {
+function print({ seed, failures }: SeedReport, store: StoreName, guards: string | undefined): void {
   if (guards) console.log(`seed ${seed} guards: ${guards}`)
   console.log(`seed ${seed} ${failures[0].slice(0, 300)}`)
-  console.log(`  SEED=${seed} npm run test:simulation -- --trace${storeFlag()}`)
+  console.log(
+    `  SEED=${seed} npm run test:simulation -- --trace${store === 'memory' ? '' : ` --store=${store}`}`
+  )
 }
 
 function printKinds(reports: SeedReport[]): void {
@@ -114,10 +139,6 @@ function printKinds(reports: SeedReport[]): void {
     }
   }
   for (const [kind, texts] of kinds) console.log(`${kind}: ${texts.length}, such as ${texts[0]}`)
-}
-
-function storeFlag(): string {
-  return values.store === 'memory' ? '' : ` --store=${values.store}`
 }
 
 function summary(total: number, bad: number): number {

@@ -7,8 +7,11 @@ import type { WorldOptions } from './world.ts'
 
 export interface Chosen {
   off?: RuleName[]
-  store?: 'memory' | 'sqlite'
+  store?: StoreName
 }
+
+export const STORES = ['memory', 'sqlite', 'postgres'] as const
+export type StoreName = (typeof STORES)[number]
 
 export type SeedOptions = Omit<WorldOptions, 'seed'> & { compare?: boolean }
 
@@ -17,10 +20,10 @@ export async function worldOptions(
   chosen: Chosen
 ): Promise<{ options: SeedOptions; dispose(): Promise<void> }> {
   const { off = [], store = 'memory' } = chosen
-  if (store === 'sqlite') {
+  if (store !== 'memory') {
     if (off.length > 0) throw new Error('rules are switched off in the in-memory store only')
-    const { sqliteBackends } = await import('./sqlite_backend.ts')
-    const { create, dispose } = await sqliteBackends()
+    const { lucidBackends } = await import('./lucid_backend.ts')
+    const { create, dispose } = await lucidBackends(store)
     return { options: { backend: create, compare: false }, dispose }
   }
   const backend: WorldOptions['backend'] = (dice) =>

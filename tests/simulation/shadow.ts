@@ -78,9 +78,9 @@ export class Shadow {
 
   async #lookLater(reading: Promise<WorkflowRun[]>, by: Operation): Promise<void> {
     for (const run of await reading) this.#sawRun(run, by)
-    for (const runId of this.#runs.keys()) {
-      for (const row of await this.#reader.rows(runId)) this.#sawRow(row, by)
-    }
+    // Nothing else is under way: reading all of them together still reads one instant.
+    const lists = [...this.#runs.keys()].map((runId) => this.#reader.rows(runId))
+    for (const rows of await Promise.all(lists)) for (const row of rows) this.#sawRow(row, by)
   }
 
   #sawRun(run: WorkflowRun, by: Operation): void {

@@ -1,20 +1,20 @@
 /*
- * The Lucid store on SQLite behind the simulated network: the same worlds on real SQL. One database for
- * all worlds of a thread, emptied in between.
+ * The Lucid store on SQL behind the simulated network: the same worlds on SQLite and Postgres. One database
+ * (on Postgres, one schema) for all worlds of a thread, emptied in between.
  */
 import { DURABLE_TABLES } from '../../src/store/lucid/schema/tables.ts'
 import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
-import { createDatabase } from '../helpers/databases.ts'
+import { createDatabase, type Dialect } from '../helpers/databases.ts'
 import type { Backend } from './backend.ts'
 import { portReader, Shadow } from './shadow.ts'
 
-export interface SqliteBackends {
+export interface LucidBackends {
   create(): Backend
   dispose(): Promise<void>
 }
 
-export async function sqliteBackends(): Promise<SqliteBackends> {
-  const { db, connectionName, cleanup } = await createDatabase('sqlite', { memory: true })
+export async function lucidBackends(dialect: Dialect): Promise<LucidBackends> {
+  const { db, connectionName, cleanup } = await createDatabase(dialect, { memory: true })
   const store = new LucidStateStore(db, { connectionName })
   await store.ensureSchema()
   const create = (): Backend => ({
