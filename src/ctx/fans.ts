@@ -257,13 +257,17 @@ class FanReader {
 
   #joined(rows: RowsOfCall): Reading {
     const ends = this.#ends as MemberEnd[]
-    let stamped = ends[0].row
+    let ordered: StepCheckpoint | undefined
+    let failed: StepCheckpoint | undefined
     let settledAt = 0
     for (let index = ends.length - 1; index >= 0; index--) {
       const row = rows(index) ?? ends[index].row
-      if (row.order !== undefined || index === 0) stamped = row
+      if (row.order !== undefined) ordered = row
+      if (row.status === 'failed') failed = row
       settledAt = Math.max(settledAt, row.finishedAt.getTime())
     }
+    // A failed row may be tried again, and loses its place then: nobody else must keep it (invariant 7).
+    const stamped = ordered ?? failed ?? ends[0].row
     if (this.#how.settled)
       return answer(stamped, settledAt, { ok: true, value: ends.map(asSettled) })
     const failures = ends.flatMap((end) => (end.ok ? [] : [end.failure]))

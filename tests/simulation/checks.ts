@@ -39,6 +39,7 @@ export class Checks implements Watcher {
   /** Rows settled from outside that no turn has read yet. */
   readonly #news = new Map<string, Map<number, number>>()
   readonly #stampedAt = new Map<string, number>()
+  readonly #reopenedAt = new Map<string, number>()
   readonly #endedAt = new Map<string, number>()
   readonly #attributesAtFirst = new Map<string, SearchAttributes | undefined>()
   #held?: WorkflowRun
@@ -134,6 +135,7 @@ export class Checks implements Watcher {
       this.#fail('terminal', `${after.id} ended as ${before.status} and changed`)
     } else if (reopened && by.name === 'updateRunIf' && after.status === 'pending') {
       this.#news.delete(after.id)
+      this.#reopenedAt.set(after.id, this.#options.time.now)
     } else {
       this.#fail('terminal', `${after.id}: ${before.status} → ${after.status} by ${by.name}`)
     }
@@ -227,17 +229,19 @@ export class Checks implements Watcher {
     if (passive && stampedAt !== undefined && time.now - stampedAt > PATIENCE_MS) {
       this.#fail('latestamp', `${id} was stamped ${Math.round(time.now - stampedAt)} ms ago`)
     }
-    if (wakeRequestedAt !== undefined) return
+    // What a fan that is decided still gets wakes the run, and is not read.
+    if (wakeRequestedAt !== undefined) {
+      for (const seq of [...(this.#news.get(id)?.keys() ?? [])]) {
+        const group = this.#options.shadow.row(id, seq)?.parallelGroup
+        if (isFailFastGroup(group)) this.#news.get(id)!.delete(seq)
+      }
+      return
+    }
     const { waitSeqs } = before
     for (const [seq, at] of this.#news.get(id) ?? []) {
       // A fan is woken once a wave.
       if (waitSeqs && seq >= waitSeqs.from && seq <= waitSeqs.to) continue
-      if (time.now - at <= PATIENCE_MS) {
-        // What a fan that is decided still gets wakes the run, and is not read.
-        const group = this.#options.shadow.row(id, seq)?.parallelGroup
-        if (isFailFastGroup(group)) this.#news.get(id)!.delete(seq)
-        continue
-      }
+      if (time.now - at <= PATIENCE_MS) continue
       const age = Math.round(time.now - at)
       this.#fail('latenews', `${id}#${seq} was settled ${age} ms ago and nobody woke the run`)
     }
@@ -248,7 +252,10 @@ export class Checks implements Watcher {
     const parentId = parentRunIdOf(id) ?? /^(.*)\.x\d+(?:~\d+)?$/.exec(id)?.[1]
     const parent = parentId === undefined ? undefined : this.#options.shadow.run(parentId)
     if (parent?.status !== 'cancelled' || cancelRequestedAt !== undefined) return
-    const ago = this.#options.time.now - (this.#endedAt.get(parent.id) ?? 0)
+    const endedAt = this.#endedAt.get(parent.id) ?? 0
+    // An operator wanted it to.
+    if ((this.#reopenedAt.get(id) ?? 0) > endedAt) return
+    const ago = this.#options.time.now - endedAt
     if (ago > ORPHAN_MS)
       this.#fail('orphan', `${id} goes on ${Math.round(ago)} ms after ${parent.id}`)
   }

@@ -8,6 +8,7 @@ export const REGRESSIONS: { seed: number; guards: string }[] = [
   { seed: 89, guards: 'a dispatched undo that is done is not sent again' },
   { seed: 435, guards: 'a failure that comes again does not end the retry that followed it' },
   { seed: 1453, guards: 'a failed dispatch answers the body only once the store agrees' },
+  { seed: 2198, guards: 'a fan that is tried again leaves its place in the order' },
   { seed: 2730, guards: 'recovery leaves dispatched undos to the turn that follows their list' },
   { seed: 4310, guards: 'a requeue writes what it takes back under the lease of the run' },
   { seed: 92, guards: 'an answer that the store refused once does not fail the entity' },
