@@ -8,7 +8,7 @@ import type { DurableWebhook, WorkflowCtx } from '../../src/types/ctx.ts'
 import { DURABLE_STEP_NAME, type StepRef } from '../../src/types/step.ts'
 import type { FanLeaf, Leaf, Node, Program } from './programs.ts'
 import { childNameOf, nameOf } from './programs.ts'
-import { ENTITY, operationOf } from './entities.ts'
+import { ENTITY, keyOf, operationOf } from './entities.ts'
 import { macrotask } from './virtual_time.ts'
 import type { EffectScope, Effects } from './effects.ts'
 
@@ -206,7 +206,7 @@ function callCtx(context: LeafContext, leaf: Leaf, basis: string): Promise<unkno
     case 'attributes':
       return ctx.upsertSearchAttributes(leaf.values)
     case 'callEntity':
-      return ctx.callEntity(ENTITY, leaf.key, leaf.op, operationOf(ctx.runId, leaf))
+      return ctx.callEntity(ENTITY, keyOf(ctx.runId, leaf), leaf.op, operationOf(ctx.runId, leaf))
     case 'signalEntity':
       return ctx.signalEntity(ENTITY, leaf.key, leaf.op, operationOf(ctx.runId, leaf))
     case 'pause':

@@ -6,7 +6,7 @@ import type { EntityConfig } from '../../src/types/entity.ts'
 import type { CompletionEnvelope, StepCheckpoint } from '../../src/types/checkpoint.ts'
 import type { WorkflowRun } from '../../src/types/run.ts'
 import { linkOf } from '../../src/foundation/ids.ts'
-import type { Leaf } from './programs.ts'
+import { type Leaf, OWN_KEY } from './programs.ts'
 import type { Shadow } from './shadow.ts'
 
 export const ENTITY = 'ent'
@@ -26,6 +26,10 @@ const senderOf = (runId: string, { id }: Leaf): string => `${runId}#${id}`
 export const operationOf = (runId: string, leaf: Leaf): Operation => ({
   who: senderOf(runId, leaf),
 })
+
+/** Its own for a caller whose place among others must not matter. */
+export const keyOf = (runId: string, { id, key }: EntityLeaf): string =>
+  key === OWN_KEY ? `${runId}#${id}` : key
 
 export const isReplyTo = (runId: string, leaf: Leaf, value: unknown): boolean =>
   String(value).startsWith(`${senderOf(runId, leaf)} is `)

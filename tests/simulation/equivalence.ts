@@ -113,6 +113,7 @@ export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
       // One at a time: which of two runs that are due at one instant is faster is no difference of modes.
       settings: { leaseMs: 300, reconcileMs: 4000, timerBatchSize: 1, ...mode.settings },
       report: (error, what) => fail('report', `${what}: ${String(error)}`),
+      operationMs: (who) => 3 + 90 * fraction(who),
       began: () => void bodies++,
     },
     (self) => {

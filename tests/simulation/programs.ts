@@ -255,8 +255,13 @@ export function leavesOf(node: Node): Leaf[] {
   }
 }
 
-/** The program, and its children's, without waits that are none of a ctx's. */
-export function withoutPauses(program: Program): Program {
+export const OWN_KEY = 'own'
+
+/**
+ * The program, and its children's, without what the modes of an engine may take different times over: waits
+ * that are none of a ctx's, and operations that reach one entity at one instant.
+ */
+export function calm(program: Program): Program {
   const strip = (node: Node): Node => {
     if (node.t === 'try') {
       const { body, catch: caught, finally: last } = node
@@ -267,9 +272,18 @@ export function withoutPauses(program: Program): Program {
         finally: last && strip(last),
       }
     }
-    if ('of' in node) return { ...node, of: node.of.filter(({ t }) => t !== 'pause').map(strip) }
+    if ('of' in node)
+      return {
+        ...node,
+        of: node.of.filter(({ t }) => t !== 'pause').map(strip),
+      }
+    if (node.t === 'callEntity') return { ...node, key: OWN_KEY }
+    if (node.t === 'signalEntity') return { t: 'setEvent', id: node.id }
+    if (node.t === 'webhook' && node.between) {
+      return { ...node, between: strip(node.between) as Leaf }
+    }
     if ('program' in node && node.program) {
-      return { ...node, program: withoutPauses(node.program) } as Node
+      return { ...node, program: calm(node.program) } as Node
     }
     return node
   }

@@ -28,6 +28,9 @@ export const RULES = {
   intent: 'an asked-for undo refuses every other end of a turn',
   can: 'continuing as new is one commit',
   take: 'taking a buffered payload and writing its row is one commit',
+  claim: 'taking a buffered event and writing its row is one commit',
+  opid: 'an entity knows an operation that is sent again by its id',
+  attempt: 'a failure ends no later attempt than its own',
   looks: 'both sides of a signal look twice',
   sigwake: 'a delivery stamps the wake in its own commit',
   resend: 'recovery sends again what the lost turn may not have sent',
@@ -132,6 +135,31 @@ const STORE_RULES: Partial<Record<RuleName, Override>> = {
       return store.commitTurn!(commit)
     },
   }),
+  claim: (store, { random }) => ({
+    commitTurn: (commit) => {
+      for (const { event } of commit.claims ?? []) {
+        if (random() < 0.3) void store.removeBufferedEvent(event.id)
+      }
+      return store.commitTurn!(commit)
+    },
+  }),
+  opid: (store, { random }) => ({
+    deliverSignal: (delivery) =>
+      store.deliverSignal!(
+        delivery.token.startsWith('entity:') ? renamed(delivery, random()) : delivery
+      ),
+    bufferSignal: (token, payload) =>
+      store.bufferSignal(
+        token,
+        token.startsWith('entity:') ? renamed({ payload }, random()).payload : payload
+      ),
+  }),
+  attempt: (store) => ({
+    settleCheckpointsIfPending: (settlements) =>
+      store.settleCheckpointsIfPending!(
+        settlements.map((settlement) => ({ ...settlement, upToAttempt: undefined }))
+      ),
+  }),
   looks: (store) => ({
     commitTurn: (commit) =>
       store.commitTurn!({
@@ -193,6 +221,12 @@ const unordered = (row: StepCheckpoint): StepCheckpoint => ({ ...row, order: und
 
 const isStamp = (patch: Partial<WorkflowRun>): boolean =>
   Object.keys(patch).join() === 'wakeRequestedAt'
+
+/** The operation under another id each time. */
+function renamed<T extends { payload: unknown }>(delivery: T, tag: number): T {
+  const { opId, ...rest } = delivery.payload as { opId: string }
+  return { ...delivery, payload: { ...rest, opId: `${tag}:${opId}` } }
+}
 
 /** Delivers and takes the stamp of the delivery away again. */
 function unstamped<T>(

@@ -2,7 +2,7 @@
  * One seed: its world with faults, and for a share of the seeds the comparison of the engine's modes.
  */
 import { compareModes } from './equivalence.ts'
-import { randomProgram, withoutPauses } from './programs.ts'
+import { calm, randomProgram } from './programs.ts'
 import { simulate, type WorldOptions } from './world.ts'
 
 export interface SeedReport {
@@ -27,8 +27,7 @@ export async function runSeed(
   const { failures, stats } = await simulate({ seed, ...world })
   const texts = [...failures].map(([kind, text]) => `${kind}: ${text}`)
   if (compare) {
-    // A foreign wait is waited for again by every replay: the modes take different times over it.
-    const program = withoutPauses(options.program ?? randomProgram(seed))
+    const program = calm(options.program ?? randomProgram(seed))
     for (const difference of await compareModes(program)) {
       texts.push(`modes: ${difference}`)
     }

@@ -23,6 +23,8 @@ export interface ProcessOptions {
   programs: ReadonlyMap<string, Program>
   settings: Partial<WorkflowEngineDeps>
   report(error: unknown, what: string): void
+  /** How long an entity takes over an operation. */
+  operationMs?(who: string): number
   /** A body began. */
   began?(): void
   /** Registers nothing yet: a deploy that is still under way. */
@@ -67,9 +69,10 @@ export class SimProcess {
 
   /** Registers every program; doing it again drops the bodies that are kept live. */
   register(): void {
-    const { programs, effects } = this.#options
+    const { programs, effects, operationMs } = this.#options
     for (const [name, program] of programs) this.#register(name, program)
-    const work = (who: string) => this.time.sleep(Math.max(0, effects.roll(`op ${who}`) / 4 - 150))
+    const someMs = (who: string) => Math.max(0, effects.roll(`op ${who}`) / 4 - 150)
+    const work = (who: string) => this.time.sleep((operationMs ?? someMs)(who))
     this.engine.registerEntity(ENTITY, entityConfig(work))
   }
 
