@@ -229,14 +229,13 @@ export class Checks implements Watcher {
     if (passive && stampedAt !== undefined && time.now - stampedAt > PATIENCE_MS) {
       this.#fail('latestamp', `${id} was stamped ${Math.round(time.now - stampedAt)} ms ago`)
     }
-    // What a fan that is decided still gets wakes the run, and is not read.
-    if (wakeRequestedAt !== undefined) {
-      for (const seq of [...(this.#news.get(id)?.keys() ?? [])]) {
-        const group = this.#options.shadow.row(id, seq)?.parallelGroup
-        if (isFailFastGroup(group)) this.#news.get(id)!.delete(seq)
-      }
-      return
+    for (const [seq, at] of [...(this.#news.get(id) ?? [])]) {
+      // What a fan that is decided still gets wakes the run, and is not read.
+      const group = this.#options.shadow.row(id, seq)?.parallelGroup
+      const isTold = wakeRequestedAt !== undefined || time.now - at <= PATIENCE_MS
+      if (isTold && isFailFastGroup(group)) this.#news.get(id)!.delete(seq)
     }
+    if (wakeRequestedAt !== undefined) return
     const { waitSeqs } = before
     for (const [seq, at] of this.#news.get(id) ?? []) {
       // A fan is woken once a wave.

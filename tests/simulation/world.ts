@@ -14,13 +14,14 @@ import { Effects } from './effects.ts'
 import { faultyStore, type StoreWorld } from './faulty_store.ts'
 import { LocalWorkers } from './local_workers.ts'
 import { isEntityRun } from './entities.ts'
+import { Operators } from './operators.ts'
 import { Outside } from './outside.ts'
 import { Payloads } from './payloads.ts'
 import { hasLaterLeaves, type Program, randomProgram, TOKENS, workflowsOf } from './programs.ts'
 import { below, pick, type Random, seeded } from './random.ts'
 import { type RuleName, trusting } from './rules.ts'
 import { SimProcess } from './sim_process.ts'
-import { EPOCH, macrotask, ProcessTime, VirtualTime } from './virtual_time.ts'
+import { macrotask, ProcessTime, VirtualTime } from './virtual_time.ts'
 import { verify } from './verdict.ts'
 
 const LEASE_MS = 300
@@ -73,6 +74,7 @@ class World {
   readonly #processes: SimProcess[] = []
   readonly #payloads = new Payloads()
   readonly #outside: Outside
+  readonly #operators: Operators
   readonly #faults: { store: number; broker: number; crashes: number; lossy: boolean }
   readonly #passive: boolean
   /** Some process boots before its workflows are there. */
@@ -133,6 +135,15 @@ class World {
     shadow.watcher = this.#checks
     const asked = () => void time.activity++
     const hastyTransactions = !this.#backend.synchronous
+    this.#operators = new Operators({
+      time,
+      random,
+      shadow,
+      chaosMs: CHAOS_MS,
+      any: () => this.#any(),
+      crash: this.#faults.crashes > 0 ? (one) => this.#crash(one) : undefined,
+      note,
+    })
     const effects = new Effects({
       shadow,
       fail,
@@ -205,7 +216,7 @@ class World {
       const name = `w${i}`
       time.after(i * 200 * random(), () => {
         if (i > 0) for (const one of this.#processes) one.register()
-        this.#start(name, `r${i}`)
+        this.#operators.start(name, `r${i}`)
       })
     }
     for (let i = below(random, 10); i > 0; i--) {
@@ -220,13 +231,13 @@ class World {
         time.after(chaos(), () => this.#any()?.time.jump(SKEW_MS * (random() - 0.5)))
       }
     }
-    if (random() < 0.25) this.#scheduleCancel()
-    if (random() < 0.1) this.#scheduleCancel()
+    if (random() < 0.25) this.#operators.scheduleCancel()
+    if (random() < 0.1) this.#operators.scheduleCancel()
     if (random() < 0.5) {
       for (let i = 0; i < 4; i++) {
         time.after(1000 + 0.8 * CHAOS_MS * random(), () => {
-          this.#reopenFailed()
-          if (random() < 0.2) time.after(60 * random(), () => this.#reopenFailed())
+          this.#operators.reopenFailed()
+          if (random() < 0.2) time.after(60 * random(), () => this.#operators.reopenFailed())
         })
       }
     }
@@ -355,52 +366,6 @@ class World {
       }
       this.#crash(one)
     })
-  }
-
-  /* ---- clients ---- */
-
-  #start(name: string, runId: string): void {
-    this.#backend.shadow.expect(runId)
-    const startAt = this.#random() < 0.1 ? 2000 * this.#random() : undefined
-    const attempt = () => {
-      if (this.#backend.shadow.run(runId)) return
-      const options = startAt === undefined ? {} : { startAt: EPOCH + Math.floor(startAt) }
-      void this.#any()
-        ?.engine.start(name, { round: 0 }, runId, options)
-        .catch(() => {})
-      this.#time.after(700, attempt)
-    }
-    attempt()
-  }
-
-  #scheduleCancel(): void {
-    const random = this.#random
-    const compensate = random() < 0.6
-    const dice = random()
-    this.#time.after(0.6 * CHAOS_MS * random() * random(), () => {
-      const live = this.#backend.shadow
-        .runs()
-        .filter((one) => LIVE_RUN_STATUSES.includes(one.status) && !isEntityRun(one))
-      const run = live[Math.floor(dice * live.length)]
-      const one = this.#any()
-      if (!run || !one) return
-      this.#note(() => `cancel ${run.id}${compensate ? ', compensating' : ''} at ${one.id}`)
-      one.engine.cancel(run.id, { compensate }).catch(() => {})
-      if (this.#faults.crashes > 0 && random() < 0.4) {
-        this.#time.after(80 * random(), () => this.#crash(one))
-      }
-    })
-  }
-
-  #reopenFailed(): void {
-    for (const { id, status } of this.#backend.shadow.runs()) {
-      const failed = status === 'failed' || status === 'dead'
-      if (!failed && this.#random() < 0.8) continue
-      const one = this.#any()
-      this.#note(() => `requeue ${id} at ${one?.id}`)
-      const verb = this.#random() < 0.8 ? one?.engine.requeue(id) : one?.engine.resume(id)
-      verb?.catch(() => {})
-    }
   }
 
   /* ---- the end ---- */
