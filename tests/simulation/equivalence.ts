@@ -15,7 +15,7 @@ import { Broker } from './broker.ts'
 import { type EventPayload, Effects } from './effects.ts'
 import { isEntityRun } from './entities.ts'
 import { faultyStore, type StoreWorld } from './faulty_store.ts'
-import { EVENTS, nameOf, PAD, type Program, TOKENS, workflowsOf } from './programs.ts'
+import { leavesOf, nameOf, PAD, type Program, TOKENS, workflowsOf } from './programs.ts'
 import { fraction } from './random.ts'
 import { SimProcess } from './sim_process.ts'
 import { ProcessTime, VirtualTime } from './virtual_time.ts'
@@ -133,10 +133,15 @@ export async function playCalmly(program: Program, mode: Mode): Promise<Trail> {
     void one.engine.signal(token, `${token}/p${signals++}`).catch((e) => fail('signal', String(e)))
   })
   let events = 0
+  const awaited = workflowsOf('w', program).flatMap(([, { root }]) =>
+    leavesOf(root).flatMap((leaf) => (leaf.t === 'event' ? [leaf.event] : []))
+  )
+  const names = [...new Set(awaited)]
   repeat(time, EVENT_MS, () => {
+    if (names.length === 0) return
     const nr = events++
-    const event = EVENTS[nr % EVENTS.length]
-    const payload: EventPayload = { event, nr, k: (nr >> 1) % 2, pad: PAD }
+    const event = names[nr % names.length]
+    const payload: EventPayload = { event, nr, k: Math.floor(nr / names.length) % 2, pad: PAD }
     void one.engine.publishEvent(event, payload).catch((e) => fail('event', String(e)))
   })
   repeat(time, WORD_MS, () => {

@@ -259,7 +259,7 @@ export const OWN_KEY = 'own'
 
 /**
  * The program, and its children's, without what the modes of an engine may take different times over: waits
- * that are none of a ctx's, and operations that reach one entity at one instant.
+ * that are none of a ctx's, operations that reach one entity and events that reach two waits at one instant.
  */
 export function calm(program: Program): Program {
   const strip = (node: Node): Node => {
@@ -278,6 +278,7 @@ export function calm(program: Program): Program {
         of: node.of.filter(({ t }) => t !== 'pause').map(strip),
       }
     if (node.t === 'callEntity') return { ...node, key: OWN_KEY }
+    if (node.t === 'event') return { ...node, event: `${node.event}.${node.id}` }
     if (node.t === 'signalEntity') return { t: 'setEvent', id: node.id }
     if (node.t === 'webhook' && node.between) {
       return { ...node, between: strip(node.between) as Leaf }

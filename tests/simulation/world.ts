@@ -33,6 +33,8 @@ const DRAIN_MS = 3000
 /** What is left to do when every run has ended is done by then; entities may need another poll for it. */
 const REST_MS = 4000
 const ENTITY_REST_MS = RECONCILE_MS + 3000
+/** A process that cannot run something leaves it alone for so long. */
+const REFUSED_MS = 61_000
 const LIMIT_MS = CHAOS_MS + 30 * RECONCILE_MS
 
 export interface WorldOptions {
@@ -372,7 +374,8 @@ class World {
 
   #restMs(endAt: number): number {
     if (!this.#backend.shadow.runs().some(isEntityRun)) return REST_MS
-    return Math.max(0, this.#outside.toldAt - endAt) + ENTITY_REST_MS
+    const refusedMs = this.#refusing ? REFUSED_MS : 0
+    return Math.max(0, this.#outside.toldAt - endAt) + ENTITY_REST_MS + refusedMs
   }
 
   #isOver(): boolean {
