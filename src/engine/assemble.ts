@@ -28,7 +28,9 @@ import { Updates } from './delivery/updates.ts'
 import { InterceptorChain } from './interceptors.ts'
 import { Registry } from './registry.ts'
 import { Canceller } from './runs/canceller.ts'
+import { Eraser } from './runs/eraser.ts'
 import { Operator } from './runs/operator.ts'
+import { Redispatcher } from './runs/redispatcher.ts'
 import { Starter } from './runs/starter.ts'
 import { RunWaiter } from './runs/waiter.ts'
 import { PoolSender } from './sender.ts'
@@ -46,6 +48,8 @@ export interface Collaborators {
   waiter: RunWaiter
   canceller: Canceller
   operator: Operator
+  redispatcher: Redispatcher
+  eraser: Eraser
   signals: Signals
   events: Events
   updates: Updates
@@ -169,6 +173,21 @@ export function assemble(config: EngineConfig): Collaborators {
     updates: new Updates({ store, signals }),
     external: new External({ store, signals }),
     entities,
+    redispatcher: new Redispatcher({
+      store,
+      sender,
+      carriers: config.carriers,
+      clock,
+      settings,
+      report,
+    }),
+    eraser: new Eraser({
+      store,
+      canceller,
+      clock,
+      settings,
+      onErased: (runIds) => runIds.forEach((runId) => warm.drop(runId)),
+    }),
     polls: new Polls({
       queue,
       recovery,

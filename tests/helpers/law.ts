@@ -107,14 +107,22 @@ export const ROOMS: Room[] = [
   room(2, 'transport', ['ports.ts', 'run_step_handler.ts', 'step_logger.ts', 'consumer_gate.ts'], {
     also: ['wire'],
   }),
-  room(3, 'store', ['full_store.ts']),
+  room(3, 'store', ['full_store.ts', 'paging.ts']),
   room(3, 'ctx', ['create_ctx.ts'], {
     only: ['foundation', 'types', 'errors', 'replay', 'authoring'],
   }),
 
   room(4, 'flow', ['step_queues.ts', 'quotas.ts', 'singleton.ts', 'singleton_tags.ts']),
   room(4, 'schedules', ['scheduler.ts', 'schedule_client.ts']),
-  room(4, 'insight', ['run_detail.ts', 'read_api.ts']),
+  room(4, 'insight', [
+    'run_detail.ts',
+    'fans.ts',
+    'fan_reads.ts',
+    'etags.ts',
+    'facets.ts',
+    'lineage.ts',
+    'waiting.ts',
+  ]),
 
   room(5, 'turns', [
     'turn_queue.ts',
