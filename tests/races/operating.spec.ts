@@ -156,6 +156,25 @@ for (const kind of await storesUnderTest()) {
       assert.isNull(await world.store.getRun('b'))
     })
 
+    test('a cancel that its process left half done is finished before its run is deleted', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      engine.register('leaf', '1', async (ctx) => ctx.waitForSignal('never'))
+      engine.register('top', '1', async (ctx) => ctx.child('leaf', null))
+      for (const id of ['a', 'b']) await engine.start('top', null, id)
+      for (const id of ['a', 'b']) await world.parked(`${id}.child.0`)
+      for (const id of ['a', 'b']) {
+        await world.parked(id)
+        const half = { status: 'cancelled' as const, cancelRequestedAt: world.time.now }
+        await world.store.updateRunIf(id, ['suspended'], half)
+      }
+      const operator = world.engine()
+      assert.equal(await operator.purgeRuns({ workflow: 'top', idPrefix: 'a' }), 1)
+      assert.equal(await world.status('a.child.0'), 'cancelled')
+      assert.equal(await operator.purgeRuns({ workflow: 'top' }, { children: true }), 2)
+    })
+
     test('children of a cancelled run hear of it although its row is deleted at once', async ({
       assert,
     }) => {

@@ -67,7 +67,7 @@ export class Eraser {
 
   /** Deletes every ended run of a scope; answers how many went. */
   async purge(scope: RunScope, options: PurgeOptions = {}): Promise<number> {
-    const { store } = this.#options
+    const { store, canceller } = this.#options
     const { batchSize = BATCH, cancelLive = false, children = false } = options
     checkScope('purgeRuns', scope)
     if (!Number.isSafeInteger(batchSize) || batchSize < 1) {
@@ -75,7 +75,7 @@ export class Eraser {
     }
     if (cancelLive) {
       for await (const page of runPages(store, withStatuses(scope, LIVE), batchSize)) {
-        for (const { id } of page) await this.#cancel(id)
+        for (const { id } of page) await canceller.cancel(id)
       }
     }
     let gone = 0
@@ -100,7 +100,7 @@ export class Eraser {
       let tree = await this.#subtree(id)
       const live = () => tree.filter(({ status }) => !isTerminalStatus(status))
       if (cancelLive && live().length > 0) {
-        for (const run of live()) await this.#cancel(run.id)
+        for (const run of live()) await this.#options.canceller.cancel(run.id)
         tree = await this.#subtree(id)
       }
       if (live().length > 0) continue
@@ -111,12 +111,7 @@ export class Eraser {
     return gone
   }
 
-  /** Cancels, and does at once what otherwise follows: its row may be gone by then. */
-  async #cancel(runId: string): Promise<void> {
-    await this.#options.canceller.cancel(runId)
-    await this.#options.canceller.tellChildren(runId)
-  }
-
+  /** Does at once what follows from a cancel: later its row is gone. */
   async #tellChildren(runs: Doomed[]): Promise<void> {
     for (const run of runs) {
       if (run.childrenNotTold) await this.#options.canceller.tellChildren(run.id)
