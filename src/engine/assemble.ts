@@ -187,6 +187,7 @@ export function assemble(config: EngineConfig): Collaborators {
       clock,
       settings,
       onErased: (runIds) => runIds.forEach((runId) => warm.drop(runId)),
+      report,
     }),
     polls: new Polls({
       queue,

@@ -5,7 +5,7 @@
  */
 import { CHILD_ROW } from '../foundation/ids.ts'
 import type { FullStore } from '../store/full_store.ts'
-import { checkpointPages } from '../store/paging.ts'
+import { checkpointPages, type RowSource } from '../store/paging.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { CheckpointGroupStats, CheckpointStats } from '../types/query.ts'
 import {
@@ -26,7 +26,8 @@ import {
 import { membersOf } from './folds.ts'
 import { childrenOfRow } from './lineage.ts'
 
-export type FanStore = Pick<FullStore, 'checkpointStats' | 'queryCheckpoints' | 'capabilities'>
+/** The two members that are read, and what a completed store says about them. */
+export interface FanStore extends RowSource, Pick<FullStore, 'checkpointStats'> {}
 
 export interface RunSummary {
   timeline: StepCheckpoint[]

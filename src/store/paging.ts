@@ -12,13 +12,18 @@ const ROWS_A_PAGE = 500
 
 type RowFilter = Omit<CheckpointQuery, 'offset' | 'limit' | 'descending'>
 
+/** Where rows are read; a store that was completed says whether it has the query itself. */
+export interface RowSource extends Pick<FullStore, 'queryCheckpoints'> {
+  readonly capabilities?: Pick<FullStore['capabilities'], 'checkpointAggregates'>
+}
+
 /** Rows of one run, ascending by position. */
 export async function* checkpointPages(
-  store: Pick<FullStore, 'queryCheckpoints' | 'capabilities'>,
+  store: RowSource,
   runId: string,
   filter: RowFilter
 ): AsyncGenerator<StepCheckpoint[]> {
-  if (!store.capabilities.checkpointAggregates) {
+  if (store.capabilities?.checkpointAggregates === false) {
     const rows = await store.queryCheckpoints(runId, filter)
     if (rows.length > 0) yield rows
     return

@@ -288,8 +288,26 @@ for (const kind of await storesUnderTest()) {
 
     test('signals that are buffered on its tokens go, others stay', async ({ assert }) => {
       const engine = await parked(world, ['a', 'a:b'])
-      const gone = ['wh:a:1', 'bp:a:2', 'entityreply:a:3', 'task:a:x', 'update:a:x:y', 'child:a']
-      const kept = ['wh:a:b:1', 'update:a:b:x', 'task:ab:x', 'wh:a:x', 'mine', 'child:ab']
+      await engine.start('waits', null, 'a.child.7')
+      await world.parked('a.child.7')
+      const gone = [
+        'child:a.child.3',
+        'wh:a:1',
+        'bp:a:2',
+        'entityreply:a:3',
+        'task:a:x',
+        'update:a:x:y',
+        'child:a',
+      ]
+      const kept = [
+        'child:a.child.7',
+        'wh:a:b:1',
+        'update:a:b:x',
+        'task:ab:x',
+        'wh:a:x',
+        'mine',
+        'child:ab',
+      ]
       for (const token of [...gone, ...kept]) await world.store.bufferSignal(token, token)
       await engine.deleteRun('a')
       const found: string[] = []

@@ -7,6 +7,7 @@ import { defineStep } from '../../src/authoring/step.ts'
 import { InvalidArgumentError } from '../../src/errors.ts'
 import { pageFanFromStore, summarizeRunFromStore } from '../../src/insight/fan_reads.ts'
 import { pageFan, summarizeTimeline } from '../../src/insight/fans.ts'
+import { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
 import type { RunValueAxis } from '../../src/types/query.ts'
 import { storesUnderTest, useWorld } from '../helpers/engines.ts'
 import { childRow, failedStep, foldRow, stepRow } from '../insight/rows.ts'
@@ -109,6 +110,10 @@ for (const kind of await storesUnderTest()) {
         }
       }
       assert.isNull(await pageFanFromStore(store, 'r', 'all:7'))
+      const plain = new InMemoryStateStore()
+      for (const row of rows) await plain.saveCheckpoint(row)
+      const { fans } = await summarizeRunFromStore(plain, 'r', 2)
+      assert.deepEqual(fans, summarizeTimeline(rows, 2).fans)
     })
 
     test('at most 200 children are listed; all are counted', async ({ assert }) => {

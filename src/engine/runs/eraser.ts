@@ -5,6 +5,7 @@
  */
 import { InvalidArgumentError } from '../../errors.ts'
 import type { Clock } from '../../foundation/clock.ts'
+import { bestEffort } from '../../foundation/failure.ts'
 import { linkOf, nextLinkId, parentRunIdOf } from '../../foundation/ids.ts'
 import { childrenOf } from '../../insight/lineage.ts'
 import type { FullStore } from '../../store/full_store.ts'
@@ -29,6 +30,7 @@ export interface EraserOptions {
   settings: Pick<TurnSettings, 'instanceId' | 'leaseMs'>
   /** Runs that went: nothing of them is kept in this process. */
   onErased: (runIds: string[]) => void
+  report: (error: unknown, what: string) => void
 }
 
 /** What deleting a run takes to know. */
@@ -47,21 +49,24 @@ export class Eraser {
 
   /** Deletes a run, live or not, and the runs it started; answers how many went. */
   async deleteRun(runId: string): Promise<number> {
-    const { store, clock, settings } = this.#options
+    const { store, clock, settings, report } = this.#options
     if (!(await store.getRun(runId))) return 0
     // No turn of it begins, and starts another child, between the look and the deletion. A turn that is
     // under way cannot be waited for; it is stopped by its next write.
     const owner = `${settings.instanceId}/eraser`
-    await store.tryLockRun(runId, owner, clock() + settings.leaseMs, clock())
+    const until = () => clock() + settings.leaseMs
+    await store.tryLockRun(runId, owner, until(), clock())
     try {
-      const tree = await this.#subtree(runId)
+      const tree = await this.#subtree(runId, () => store.renewRunLock(runId, owner, until()))
       const root = tree.find(({ id }) => id === runId)
       if (root) await this.#tellChildren([root])
       const live = tree.filter(({ status }) => !isTerminalStatus(status))
       const ended = tree.filter(({ status }) => isTerminalStatus(status)).reverse()
       return await this.#erase([...live, ...ended], BATCH)
-    } finally {
-      await store.releaseRunLock(runId, owner)
+    } catch (error) {
+      const release = store.releaseRunLock(runId, owner)
+      await bestEffort('the lease lapses by itself', release, report)
+      throw error
     }
   }
 
@@ -132,8 +137,11 @@ export class Eraser {
     return gone
   }
 
-  /** A run, the runs it started and the links these continued as, nearest first, each once. */
-  async #subtree(rootId: string): Promise<Doomed[]> {
+  /**
+   * A run, the runs it started and the links these continued as, nearest first, each once. `onBatch` is
+   * called before each further read.
+   */
+  async #subtree(rootId: string, onBatch?: () => Promise<unknown>): Promise<Doomed[]> {
     const { store } = this.#options
     const seen = new Set([rootId])
     const found: Doomed[] = []
@@ -142,6 +150,7 @@ export class Eraser {
     // The queue grows while it is read.
     for (let from = 0; from < queue.length; from += ids.length) {
       ids = queue.slice(from, from + BATCH)
+      if (from > 0) await onBatch?.()
       const standing = await store.getRuns(ids)
       const runs = new Map(standing.map((run) => [run.id, run]))
       for (const id of ids) {

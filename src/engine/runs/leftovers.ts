@@ -8,20 +8,24 @@ import type { FullStore } from '../../store/full_store.ts'
 const BY_POSITION = ['wh', 'bp', 'entityreply']
 /** And in a name that the author chose after these. */
 const BY_NAME = ['task', 'update']
+/** What follows the run's id in the ids of its children: one that failed to start left that behind. */
+const BY_CHILD = ['.child.', '.all.']
 
 /** Drops the payloads that are buffered on tokens of these runs. */
 export async function dropBuffers(store: FullStore, runIds: string[]): Promise<void> {
   if (runIds.length === 0) return
+  const erased = new Set(runIds)
   const own = new Set(runIds.map((id) => `child:${id}`))
-  const prefixes = runIds.flatMap((id) =>
-    [...BY_POSITION, ...BY_NAME].map((kind) => `${kind}:${id}:`)
-  )
+  const prefixes = runIds.flatMap((id) => [
+    ...[...BY_POSITION, ...BY_NAME].map((kind) => `${kind}:${id}:`),
+    ...BY_CHILD.map((infix) => `child:${id}${infix}`),
+  ])
   const others = new Map<string, string[]>()
   for (const token of await store.listBufferedTokens(prefixes)) {
     const owners = ownersOf(token)
     if (owners.length === 0) continue
-    // Of a run whose id begins like one that went.
-    const doubtful = owners.filter((id) => !runIds.includes(id))
+    // Of a run whose id begins like one that went, or of a child.
+    const doubtful = owners.filter((id) => !erased.has(id))
     if (doubtful.length === 0) own.add(token)
     else others.set(token, doubtful)
   }
@@ -36,6 +40,7 @@ export async function dropBuffers(store: FullStore, runIds: string[]): Promise<v
 /** The runs a token may belong to: ids and names may hold colons. */
 function ownersOf(token: string): string[] {
   const [kind, ...rest] = token.split(':')
+  if (kind === 'child') return [rest.join(':')]
   if (BY_POSITION.includes(kind)) {
     return /^\d+$/.test(rest.at(-1) ?? '') ? [rest.slice(0, -1).join(':')] : []
   }
