@@ -85,7 +85,8 @@ export interface RunsApi {
    */
   resume(runId: string): Promise<RunResult>
   /**
-   * Sets a run back to `pending` and dispatches it; a failed or dead one is re-opened. Refuses completed
+   * Sets a run back to `pending` and dispatches it; a failed or dead one is re-opened, and a failed child
+   * that it died of is brought back with it. Refuses completed
    * and cancelled runs and a running one with a live lease by answering their state; null when unknown.
    */
   requeue(runId: string): Promise<RunResult | null>

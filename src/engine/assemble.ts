@@ -83,8 +83,14 @@ export function assemble(config: EngineConfig): Collaborators {
     sender,
     carriers: config.carriers,
     interceptors,
-    children: { prepare: (order, parent) => starter.prepare(order, parent) },
     entities: { send: (op) => entities.send(op) },
+    children: {
+      prepare: (order, parent) => starter.prepare(order, parent),
+      retry: async (childId) => {
+        const result = await operator.requeue(childId)
+        return result?.status
+      },
+    },
     effect: (effect) => effects.perform(effect),
     report,
   }
@@ -109,6 +115,7 @@ export function assemble(config: EngineConfig): Collaborators {
   const { maxPayloadBytes } = settings
   const starter = new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes })
   const canceller = new Canceller({ store, hub, wakes, clock, effect: needs.effect })
+  const operator = new Operator({ store, queue, wakes, clock, settings, namespace, report })
   const tellChildren = (runId: string) => canceller.tellChildren(runId)
   const cancelRuns = (runIds: string[]) => canceller.cancelRuns(runIds)
   const effects = new AfterEffects({
@@ -167,12 +174,12 @@ export function assemble(config: EngineConfig): Collaborators {
     starter,
     waiter: new RunWaiter({ store, hub, timers }),
     canceller,
-    operator: new Operator({ store, queue, wakes, clock, settings, namespace, report }),
     signals,
     events: new Events({ store, subscribers, wakes, clock, maxPayloadBytes }),
     updates: new Updates({ store, signals }),
     external: new External({ store, signals }),
     entities,
+    operator,
     redispatcher: new Redispatcher({
       store,
       sender,

@@ -42,7 +42,8 @@ export interface OperatingApi {
    * Starts a new run of the same workflow, in its newest version, with another input and no history;
    * null when `runId` is unknown. It gets the namespace, priority and own tags of the original, which
    * stays as it is. `newRunId` defaults to `<runId>~retry~<uuid>`; a taken one is answered as it is, as
-   * `start` does. Rejects like `start`.
+   * `start` does. If the original is a child and the new run succeeds, its parent takes that output when it
+   * is brought back. Rejects like `start`.
    */
   retryWithInput(
     runId: string,
