@@ -10,6 +10,22 @@ export {
 } from './assertions.ts'
 export type { RunSource } from './assertions.ts'
 export { assertTransportConformance } from './contracts/transport.ts'
+export {
+  assertSurvivesCrashes,
+  CrashFindingsError,
+  ExplorationError,
+  exploreCrashes,
+} from './explore/explore_crashes.ts'
+export type { Explorable } from './explore/explore_crashes.ts'
+export type { CrashFinding, CrashReport } from './explore/finding.ts'
+export type {
+  CrashFindingKind,
+  ExploreOptions,
+  GivenSignal,
+  NamedWorkflow,
+  RunEnd,
+  StepFake,
+} from './explore/options.ts'
 export { failOnce, failTimes } from './failing.ts'
 export { createTestEngine } from './harness.ts'
 export type { TestEngine, TestEngineOptions, TestRunOptions } from './harness.ts'
