@@ -142,8 +142,8 @@ class Exploration {
           await this.#vary(first, NAMES[mode], { mode })
       }
       for (const dieAt of this.#boundaries(first.writes)) {
-        crashes += 1
-        await this.#vary(first, '', { dieAt })
+        const course = await this.#vary(first, '', { dieAt })
+        if (course.died !== undefined) crashes += 1
       }
     }
     const { ignore = [] } = this.#options
@@ -159,16 +159,17 @@ class Exploration {
   }
 
   /** One more run, with one thing otherwise. */
-  async #vary(first: Course, name: string, how: Omit<Variation, 'name'>): Promise<void> {
+  async #vary(first: Course, name: string, how: Omit<Variation, 'name'>): Promise<Course> {
     const course = await this.#play({ name, ...how }, first.ledger)
     const at =
       course.died === undefined ? name || 'a crash that never came' : `a crash ${course.died}`
     const about = this.#about(course, at)
     this.#judgeBodyEffects(at)
-    if (judgeSightings(this.#sightings, about)) return
+    if (judgeSightings(this.#sightings, about)) return course
     const { compare = sameEnd } = this.#options
     judgeCourse(course, { findings: this.#findings, first, compare }, at)
     await this.#judgeReplays(course, at)
+    return course
   }
 
   async #play({ mode = 'awaited', dieAt }: Variation, first?: Ledger): Promise<Course> {

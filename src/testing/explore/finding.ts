@@ -40,7 +40,9 @@ export class Findings {
 
   add(finding: Omit<CrashFinding, 'at'>, at: string): void {
     const { kind, runId, position, message } = finding
-    const key = JSON.stringify([kind, runId, position, message])
+    // One place where code and record part, whichever of its branches was recorded.
+    const what = kind === 'non_determinism' && position !== undefined ? '' : message
+    const key = JSON.stringify([kind, runId, position, what])
     const known = this.#byKey.get(key)
     if (!known) this.#byKey.set(key, { ...finding, at: [at] })
     else if (!known.at.includes(at)) known.at.push(at)
