@@ -241,11 +241,19 @@ export const PEERS = [
   '@adonisjs/lucid',
   '@adonisjs/queue',
   '@adonisjs/redis',
+  '@japa/runner',
   '@opentelemetry/api',
   'vitest',
   'cron-parser',
 ]
-export const ROOT_ENTRIES = ['index.ts', 'providers/*.ts', 'services/main.ts', 'src/worker/**']
+export const ROOT_ENTRIES = [
+  'index.ts',
+  'providers/*.ts',
+  'services/main.ts',
+  'src/testing/main.ts',
+  'src/testing/conformance.ts',
+  'src/worker/**',
+]
 
 /** The first pattern that matches a file sets its limit. */
 export const LINE_LIMITS: [pattern: string, limit: number][] = [
