@@ -37,7 +37,9 @@ test.group('exploration | ledger', () => {
     const first = await once()
     const ledger = new Ledger(first)
     assert.equal(await ledger.execute(place, () => 'second'), 'first')
-    assert.equal(await ledger.execute({ ...place, seq: 1 }, () => 'other'), 'other')
+    assert.equal(await ledger.execute({ ...place, seq: 1 }, () => 'moved'), 'first')
+    assert.equal(await ledger.execute({ ...place, name: 'new' }, () => 'other'), 'other')
+    assert.equal(ledger.novel, 1)
     await assert.rejects(
       () =>
         ledger.execute(place, () => {

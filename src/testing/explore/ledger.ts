@@ -4,8 +4,10 @@
  * again, and counts against it.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { jsonEqual } from '../../foundation/json.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import { isSettledStatus } from '../../types/checkpoint.ts'
+import { shown } from '../difference.ts'
 
 /** A step body: where it runs and what it is. Undos have negative positions. */
 export interface StepPlace {
@@ -37,8 +39,15 @@ export const currentPlace = (): (StepPlace & { life: number }) | undefined => pl
 
 export class Ledger {
   readonly #entries: Entry[] = []
-  readonly #answers = new Map<string, unknown>()
-  readonly #pinned: ReadonlyMap<string, unknown>
+  readonly #answers = new Map<string, { place: StepPlace; answer: unknown }>()
+  /** What each run was started as. */
+  readonly #starts = new Map<string, string>()
+  readonly #first?: Ledger
+  /**
+   * Answers that the first run did not give, at places that it did not have: where branches run side by
+   * side, a crash may give their steps other positions.
+   */
+  novel = 0
   /** Positions that were settled when the process died. */
   #durable = new Set<string>()
   /** The life of the process that executes now. */
@@ -50,7 +59,7 @@ export class Ledger {
 
   /** `first`: the ledger of the first run, whose answers are given again. */
   constructor(first?: Ledger) {
-    this.#pinned = first ? first.#answers : new Map()
+    this.#first = first
   }
 
   /** Runs a step body and answers what the first run answered at this place, if it did. */
@@ -61,14 +70,40 @@ export class Ledger {
     this.activity += 1
     try {
       const value = await places.run({ ...place, life }, async () => body())
-      const key = keyOf(place)
-      const answer = this.#pinned.has(key) ? this.#pinned.get(key) : value
-      this.#answers.set(key, answer)
+      const answer = this.#first ? this.#repeated(this.#first, place, value) : value
+      this.#answers.set(keyOf(place), { place, answer })
       return answer
     } finally {
       this.activity += 1
       if (life === this.life) this.running -= 1
     }
+  }
+
+  /** A body begins: what its run was started as. */
+  started(runId: string, start: unknown): void {
+    this.#starts.set(runId, shown(start, Infinity))
+  }
+
+  /**
+   * The answer of the first run: at this place, of the only step of the run with this name, or at this
+   * place of a run that was started alike and has another id.
+   */
+  #repeated(first: Ledger, place: StepPlace, value: unknown): unknown {
+    const { runId, seq, name } = place
+    const start = this.#starts.get(runId)
+    const given = [...first.#answers.values()].filter((one) => one.place.name === name)
+    if (start === first.#starts.get(runId)) {
+      const known = first.#answers.get(keyOf(place))
+      if (known) return known.answer
+      const own = given.filter((one) => one.place.runId === runId)
+      if (own.length === 1) return own[0].answer
+    }
+    const twin = given.find(
+      (one) => one.place.seq === seq && start === first.#starts.get(one.place.runId)
+    )
+    if (twin && twin.place.runId !== runId) return twin.answer
+    if (!given.some(({ answer }) => jsonEqual(answer ?? null, value ?? null))) this.novel += 1
+    return value
   }
 
   /** A step body called an effect. */

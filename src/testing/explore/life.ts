@@ -5,6 +5,7 @@
 import { WorkflowEngine } from '../../engine/workflow_engine.ts'
 import type { StateStore } from '../../store/state_store.ts'
 import { InMemoryTransport } from '../../transport/memory/memory_transport.ts'
+import type { WorkflowFn } from '../../types/ctx.ts'
 import type { StepHandler, StepLogger } from '../../types/step.ts'
 import type { RemoteTask } from '../../wire/messages.ts'
 import type { Ledger, StepPlace } from './ledger.ts'
@@ -32,6 +33,8 @@ export interface LifeOptions {
 
 /** Recorded values of the body itself, which nobody fakes. */
 const CAPTURES = new Set(['now', 'sideEffect'])
+
+const NEVER = new Promise<never>(() => {})
 
 export class Life {
   readonly engine: WorkflowEngine
@@ -76,10 +79,14 @@ export class Life {
       this.engine.handle(name, async (input, log) => fake(input, log))
     }
     for (const { name, version, fn, options: given } of workflows) {
-      const body = watchedBody(fn, watch, (execution) => void this.executions.add(execution))
-      this.engine.register(name, version, body, given)
+      const noted: WorkflowFn = (ctx, input) => {
+        ledger.started(ctx.runId, [name, version, input])
+        return fn(ctx, input)
+      }
+      this.engine.register(name, version, watchedBody(noted, watch, this), given)
     }
     this.engine.use((invocation, next) => {
+      if (this.dead) return NEVER
       const { runId, seq, stepName: name } = invocation
       const fake =
         Object.hasOwn(steps, name) && !CAPTURES.has(name) ? () => steps[name]() : undefined

@@ -38,17 +38,22 @@ export class Execution {
   }
 }
 
-/** A body that does what `fn` does, and is watched at it. */
-export function watchedBody(
-  fn: WorkflowFn,
-  watch: BodyWatch,
-  track: (execution: Execution) => void
-): WorkflowFn {
+/** The process in which a body executes. */
+export interface BodyHost {
+  readonly dead: boolean
+  readonly executions: Set<Execution>
+}
+
+const NEVER = new Promise<never>(() => {})
+
+/** A body that does what `fn` does, and is watched at it. In a dead process it stands still. */
+export function watchedBody(fn: WorkflowFn, watch: BodyWatch, host: BodyHost): WorkflowFn {
   return (ctx, input) => {
+    if (host.dead) return NEVER
     const scope = watch.begin()
     const execution = new Execution()
-    track(execution)
-    const watched = watchedCtx(ctx, { execution, scope, watch })
+    host.executions.add(execution)
+    const watched = watchedCtx(ctx, { execution, scope, watch, host })
     return runInWorkflowScope(watched, () =>
       runAsBody(scope, async () => {
         let instead: string
@@ -81,6 +86,7 @@ interface Watched {
   execution: Execution
   scope: BodyScope
   watch: BodyWatch
+  host: BodyHost
 }
 
 function watchedCtx(ctx: WorkflowCtx, about: Watched): WorkflowCtx {
@@ -89,6 +95,7 @@ function watchedCtx(ctx: WorkflowCtx, about: Watched): WorkflowCtx {
       const member = Reflect.get(target, name) as unknown
       if (typeof member !== 'function' || typeof name !== 'string') return member
       return (...args: unknown[]): unknown => {
+        if (about.host.dead) return NEVER
         // What the engine does for a call is not the body's doing.
         const answer = runOutsideBody(() => Reflect.apply(member, target, args) as unknown)
         return answer instanceof Promise ? watchedCall(name, args, answer, about) : answer
@@ -101,17 +108,19 @@ function watchedCall(
   name: string,
   [first]: unknown[],
   answer: Promise<unknown>,
-  { execution, scope, watch }: Watched
+  { execution, scope, watch, host }: Watched
 ): Promise<unknown> {
   execution.open += 1
   const call = typeof first === 'string' ? `ctx.${name}("${first}")` : `ctx.${name}(…)`
   const done = answer.then(
     (value) => {
+      if (host.dead) return NEVER
       execution.open -= 1
       watch.moved()
       return value
     },
     (error: unknown) => {
+      if (host.dead) return NEVER
       execution.open -= 1
       watch.moved()
       if (error instanceof Mismatch) {
