@@ -112,6 +112,21 @@ test.group('exploreCrashes | planted non-determinism', (group) => {
     assert.match(message, /^run explored: \.output\.code: expected 0\.\d+, got [01](\.\d+)?$/)
   })
 
+  test('a wait that only a replay comes to', async ({ assert }) => {
+    let executions = 0
+    const report = await exploreCrashes(
+      async (ctx: WorkflowCtx) => {
+        if (executions++ > 0) await ctx.waitForSignal('never')
+        return 'done'
+      },
+      null,
+      { setup: () => void (executions = 0) }
+    )
+    const { message, at } = only(report, 'stuck')
+    assert.equal(message, 'run explored (suspended) waits for signal "never"')
+    assert.deepEqual(at, ['a crash before the write of run explored as completed'])
+  })
+
   test('an input that the body rolled', async ({ assert }) => {
     const report = await exploreCrashes(
       async (ctx: WorkflowCtx) => void (await ctx.step('charge', { at: Date.now() })),
@@ -314,6 +329,21 @@ test.group('exploreCrashes | reports', (group) => {
     await assert.rejects(
       () => exploreCrashes((ctx: WorkflowCtx) => ctx.waitForSignal('approval'), null),
       /does not come to an end: run explored \(suspended\) waits for signal "approval"\. Give/
+    )
+  })
+
+  test('a step that never ends is named', async ({ assert }) => {
+    const body = (ctx: WorkflowCtx) => ctx.localStep('endless', () => new Promise(() => {}))
+    await assert.rejects(
+      () => exploreCrashes(body, null, { patienceMs: 30 }),
+      /run explored \(running\) executes "endless", which shows no end/
+    )
+  })
+
+  test('a child that is not given is named', async ({ assert }) => {
+    await assert.rejects(
+      () => exploreCrashes((ctx: WorkflowCtx) => ctx.child('nobody', 1), null),
+      /child workflow "nobody" failed to start: .*Give it in workflows\.$/
     )
   })
 

@@ -2,6 +2,7 @@
  * Explores crashes: runs a workflow once to learn what it writes, then once for every write of
  * checkpoints and either side of it, with a process that dies there and another one that takes over.
  */
+import { WorkflowNotRegisteredError } from '../../errors.ts'
 import { DurableError } from '../../foundation/failure.ts'
 import { toStored } from '../../foundation/json.ts'
 import type { WorkflowFn } from '../../types/ctx.ts'
@@ -230,6 +231,14 @@ class Exploration {
       throw new ExplorationError(
         `step "${unserved.name}" has no body here: give it one, steps: { '${unserved.name}': … }`
       )
+    }
+    const absent = [...rows.values()].flat().find(({ output }) => {
+      const { code } = (output ?? {}) as { code?: unknown }
+      return code === WorkflowNotRegisteredError.code
+    })
+    if (absent) {
+      const { error } = absent.output as { error: string }
+      throw new ExplorationError(`${error}. Give it in workflows.`)
     }
     if (stuck === undefined) return
     throw new ExplorationError(

@@ -52,8 +52,8 @@ export class Ledger {
   #durable = new Set<string>()
   /** The life of the process that executes now. */
   life = 1
-  /** Bodies that run in this life. */
-  running = 0
+  /** Step bodies that run in this life. */
+  readonly running = new Set<StepPlace>()
   /** Grows with everything that begins or ends. */
   activity = 0
 
@@ -66,7 +66,7 @@ export class Ledger {
   async execute(place: StepPlace, body: () => unknown): Promise<unknown> {
     const { life } = this
     this.#entries.push({ ...place, life, what: BODY })
-    this.running += 1
+    this.running.add(place)
     this.activity += 1
     try {
       const value = await places.run({ ...place, life }, async () => body())
@@ -75,7 +75,7 @@ export class Ledger {
       return answer
     } finally {
       this.activity += 1
-      if (life === this.life) this.running -= 1
+      this.running.delete(place)
     }
   }
 
@@ -114,7 +114,7 @@ export class Ledger {
   /** The process died while these rows were stored. */
   died(rows: readonly StepCheckpoint[]): void {
     this.life += 1
-    this.running = 0
+    this.running.clear()
     const settled = rows.filter(({ status }) => isSettledStatus(status))
     this.#durable = new Set(settled.map(({ runId, seq }) => `${runId} ${seq}`))
   }

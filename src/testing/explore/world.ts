@@ -138,7 +138,7 @@ export class World {
       const moved = now !== before
       before = now
       if (moved) since = systemClock()
-      const waits = this.ledger.running > 0 || this.#life.busy
+      const waits = this.ledger.running.size > 0 || this.#life.busy
       const patient = waits && systemClock() - since < this.#options.patienceMs
       quiet = moved || patient ? 0 : quiet + 1
       if (patient && rounds > QUIET_ROUNDS * 4) await sleepOn(AWAKE, 1)
@@ -231,6 +231,11 @@ export class World {
     const lines = runs
       .filter(({ status }) => !isTerminalStatus(status))
       .map(({ id, status }) => {
+        const running = [...this.ledger.running].filter((place) => place.runId === id)
+        if (running.length > 0) {
+          const names = running.map(({ name }) => `"${name}"`).join(', ')
+          return `run ${id} (${status}) executes ${names}, which shows no end`
+        }
         const open = (rows.get(id) ?? []).filter((row) =>
           ['pending', 'running'].includes(row.status)
         )
