@@ -241,8 +241,6 @@ export const VALUES: { table: string; values: Record<string, string> }[] = [
       attributesOf: '(workflow: never, run: WorkflowRun) => unknown',
       readSearchAttributes: '(schema: StandardSchemaV1, run: WorkflowRun) => unknown',
       currentStep: '() => StepLogger | undefined',
-      OnEvent: '(config: EmitterTriggerConfig) => ClassDecorator',
-      OnDiagnostic: '(config: DiagnosticsTriggerConfig) => ClassDecorator',
       isWorkflowControlFlowSignal: '(error: unknown) => boolean',
       CONTROL_FLOW_SIGNAL: 'symbol',
     },
@@ -252,10 +250,7 @@ export const VALUES: { table: string; values: Record<string, string> }[] = [
     values: {
       registerWorkflowsFromDir:
         '(engine: WorkflowEngine, dir: string | string[]) => Promise<WorkflowMeta[]>',
-      registerWorkflowsFromBarrel:
-        '(engine: WorkflowEngine, barrel: never, factory?: undefined, options?: { appRoot?: string | URL }) => Promise<WorkflowMeta[]>',
       registerStepsFromDir: '(server: StepServer, dir: string) => Promise<DurableStepMeta[]>',
-      registerStepsFromBarrel: '(server: StepServer, barrel: never) => Promise<DurableStepMeta[]>',
       registerWorkflowClass: '(engine: WorkflowEngine, cls: never) => unknown',
       registerSteps: '(server: StepServer, exports: unknown[]) => unknown',
       parseDuration: '(duration: string | number) => number',
