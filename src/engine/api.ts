@@ -129,8 +129,7 @@ export interface OutsideApi {
   failTask(runId: string, name: string, error: string): Promise<RunResult | null>
   /**
    * Sends an operation to the entity of this key. Durable when it resolves; operations of one key run one
-   * after the other. A handler that throws fails the entity's run; the next operation begins anew with the
-   * state before it.
+   * after the other. A handler that throws fails the entity's run; another goes on with the state before it.
    */
   signalEntity(name: string, key: string, op: string, arg?: unknown): Promise<void>
   /** Lets a run go on that stands at `ctx.breakpoint`; null when it stands at none. */
