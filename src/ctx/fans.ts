@@ -101,6 +101,7 @@ function openFan(
         size,
         failFast,
         oldest: 0,
+        folded: 0,
         ...waves,
         member: (index) => members.command(index, firstSeq + index, at),
       }

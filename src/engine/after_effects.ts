@@ -53,6 +53,8 @@ export class AfterEffects {
         return this.#complete(effect.childId, effect.completion, true)
       case 'cancelRuns':
         return this.#options.cancelRuns(effect.runIds)
+      case 'foldWaves':
+        return this.#fold(effect)
       case 'tellChildren':
         return this.#options.tellChildren(effect.runId)
     }
@@ -63,6 +65,13 @@ export class AfterEffects {
     const origin = await this.#options.store.getRun(childId)
     const awaited = origin?.awaited || parentRunIdOf(childId) !== undefined
     if (origin && awaited) await this.#complete(childId, completion, true)
+  }
+
+  async #fold({ runId, folds }: Extract<Effect, { kind: 'foldWaves' }>): Promise<void> {
+    for (const { folded, toSeq } of folds) {
+      const range = { fromSeq: folded.seq, toSeq }
+      await this.#options.store.compactCheckpoints(runId, range, folded)
+    }
   }
 
   async #complete(childId: string, payload: CompletionEnvelope, buffer: boolean): Promise<void> {

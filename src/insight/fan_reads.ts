@@ -23,7 +23,7 @@ import {
   summarizeTimeline,
   summaryThreshold,
 } from './fans.ts'
-import { membersOf } from './folds.ts'
+import { membersOf } from '../replay/folds.ts'
 import { childrenOfRow } from './lineage.ts'
 
 /** The two members that are read, and what a completed store says about them. */

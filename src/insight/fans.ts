@@ -13,7 +13,7 @@ import {
   type FanPageQuery,
   type FanSummary,
 } from '../types/run_detail.ts'
-import { membersOf, widthOf } from './folds.ts'
+import { membersOf, widthOf } from '../replay/folds.ts'
 
 /** What a page query comes to: whole numbers within bounds. */
 export interface FanWindow {

@@ -5,7 +5,7 @@ import { CHILD_ROW, childOfRow, SPAWN_ROW } from '../foundation/ids.ts'
 import type { FullStore } from '../store/full_store.ts'
 import { checkpointPages } from '../store/paging.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
-import { foldedChildIds } from './folds.ts'
+import { foldedChildIds } from '../replay/folds.ts'
 
 type ChildRow = Pick<StepCheckpoint, 'name' | 'status' | 'output'>
 

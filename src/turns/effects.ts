@@ -3,7 +3,7 @@
  * from the store, so losing one costs a delay, never a run.
  */
 import type { StepError } from '../foundation/failure.ts'
-import type { CompletionEnvelope } from '../types/checkpoint.ts'
+import type { CompletionEnvelope, StepCheckpoint } from '../types/checkpoint.ts'
 import type { RunStatus } from '../types/run.ts'
 
 /** The successor of a continue-as-new exists; it wants its first turn. */
@@ -52,6 +52,13 @@ export interface CancelRuns {
   runIds: string[]
 }
 
+/** Waves of children that all succeeded: one row may stand for the rows from its position to `toSeq`. */
+export interface FoldWaves {
+  kind: 'foldWaves'
+  runId: string
+  folds: { folded: StepCheckpoint; toSeq: number }[]
+}
+
 export type Effect =
   | WakeSuccessor
   | StartChild
@@ -60,6 +67,7 @@ export type Effect =
   | ReportStartFailure
   | TellChildren
   | CancelRuns
+  | FoldWaves
 
 /** How a turn left its run. */
 export interface TurnReport {

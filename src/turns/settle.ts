@@ -212,6 +212,7 @@ function appliedReport(
     effects.push({ kind: 'offerRetry', childId: retried, completion: completionOf(report) })
   }
   if (outcome.kind === 'cancelled') effects.push({ kind: 'tellChildren', runId: run.id })
+  if (turn.folds.length > 0) effects.push({ kind: 'foldWaves', runId: run.id, folds: turn.folds })
   return report
 }
 

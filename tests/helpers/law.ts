@@ -77,6 +77,7 @@ export const ROOMS: Room[] = [
       'outcome.ts',
       'open_await.ts',
       'completion.ts',
+      'folds.ts',
       'turn_replay.ts',
     ],
     {

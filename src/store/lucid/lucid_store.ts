@@ -37,6 +37,7 @@ import * as checkpoints from './checkpoints.ts'
 import * as claims from './claims.ts'
 import * as deliveries from './deliveries.ts'
 import * as due from './due_runs.ts'
+import * as folds from './folds.ts'
 import * as queries from './run_query.ts'
 import * as runs from './runs.ts'
 import { createDurableTables } from './schema/ensure.ts'
@@ -67,7 +68,6 @@ type NotYet =
   | 'listSchedules'
   | 'deleteSchedule'
   | 'registerChildWaits'
-  | 'compactCheckpoints'
   | 'withScope'
   | 'notifyWake'
   | 'onWake'
@@ -222,6 +222,14 @@ export class LucidStateStore implements RequiredRoles, Omit<OptionalRoles, NotYe
 
   getCheckpointsForSettle(keys: CheckpointKey[]): Promise<StepCheckpoint[]> {
     return checkpoints.getCheckpointsForSettle(this.#session, keys)
+  }
+
+  compactCheckpoints(
+    runId: string,
+    range: { fromSeq: number; toSeq: number },
+    folded: StepCheckpoint
+  ): Promise<boolean> {
+    return folds.compactCheckpoints(this.#session, runId, range, folded)
   }
 
   hasCheckpoints(runId: string, range: CheckpointRange): Promise<boolean> {
