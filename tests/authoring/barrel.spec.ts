@@ -4,11 +4,14 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { test } from '@japa/runner'
+import type { Barrel } from '../../src/authoring/barrel.ts'
 import { BaseWorkflow } from '../../src/authoring/base_workflow.ts'
 import { registerStepsFromBarrel } from '../../src/authoring/discover_steps.ts'
 import { registerWorkflowsFromBarrel } from '../../src/authoring/discover_workflows.ts'
 import { defineStep, Step } from '../../src/authoring/step.ts'
 import { DuplicateDiscoveryError, InvalidArgumentError } from '../../src/errors.ts'
+import type { DurableStepMeta } from '../../src/types/step.ts'
+import type { WorkflowMeta } from '../../src/types/workflow.ts'
 import { failureOf, Registrations, ServedSteps, tree } from './tree.ts'
 
 const workflow = (name: string, more: object = {}) =>
@@ -152,6 +155,19 @@ test.group('Discovery | workflows of a barrel', () => {
     const error = await failureOf(registerWorkflowsFromBarrel(new Registrations(), barrel))
     assert.instanceOf(error, InvalidArgumentError)
     assert.include(error.message, 'barrel entry "billing.charge"')
+  })
+})
+
+test.group('Discovery | types of barrels', () => {
+  test('a generated barrel, a nested one and the answers', ({ expectTypeOf }) => {
+    const generated = { 'app/workflows/a.ts': () => import('./tree.ts') }
+    expectTypeOf(generated).toExtend<Barrel>()
+    expectTypeOf({ billing: { Charge: generated['app/workflows/a.ts'] } }).toExtend<Barrel>()
+    expectTypeOf<{ a: string }>().not.toExtend<Barrel>()
+    expectTypeOf(registerWorkflowsFromBarrel).returns.resolves.toEqualTypeOf<WorkflowMeta[]>()
+    expectTypeOf(registerStepsFromBarrel).returns.resolves.toEqualTypeOf<DurableStepMeta[]>()
+    type Options = NonNullable<Parameters<typeof registerWorkflowsFromBarrel>[3]>
+    expectTypeOf<Options['appRoot']>().toEqualTypeOf<string | URL | undefined>()
   })
 })
 
