@@ -63,10 +63,13 @@ export type {
   CancelOptions,
   DeliveryApi,
   EngineApi,
+  InsightApi,
   ListeningApi,
   OutsideApi,
   PublishOptions,
+  OperatingApi,
   ReadApi,
+  RedispatchResult,
   RegisteringApi,
   RunsApi,
   UpdateResult,
@@ -75,6 +78,32 @@ export type {
   WaitOptions,
 } from './src/engine/api.ts'
 export type { EngineLogger, RunDispatcher, WorkflowEngineDeps } from './src/engine/deps.ts'
+
+// Run detail
+export { etagMatches, fanPageEtag, runDetailEtag } from './src/insight/etags.ts'
+export { pageFanFromStore, summarizeRunFromStore } from './src/insight/fan_reads.ts'
+export type { FanStore, RunSummary } from './src/insight/fan_reads.ts'
+export { pageFan, summarizeFan, summarizeTimeline } from './src/insight/fans.ts'
+export { childIdsOf } from './src/insight/lineage.ts'
+export { waitingOf } from './src/insight/waiting.ts'
+export { parentRunIdOf } from './src/foundation/ids.ts'
+export { RUN_VALUE_FACET_SCAN } from './src/store/ports/aggregates.ts'
+export {
+  FAN_PAGE_DEFAULT_LIMIT,
+  FAN_PAGE_MAX_LIMIT,
+  FAN_SUMMARY_FAILURES,
+  SUMMARY_CHILD_LIMIT,
+} from './src/types/run_detail.ts'
+export type {
+  FanFailure,
+  FanPage,
+  FanPageQuery,
+  FanSummary,
+  PurgeOptions,
+  RunDetail,
+  RunDetailOptions,
+  RunScope,
+} from './src/types/run_detail.ts'
 
 // Worker loop
 export { runTick, runWorkerLoop } from './src/loop/main.ts'
@@ -208,6 +237,7 @@ export { TERMINAL_RUN_STATUSES } from './src/types/run.ts'
 export type {
   RunResult,
   RunStatus,
+  RunWaiting,
   SearchAttributes,
   TerminalRunStatus,
   WorkflowRun,

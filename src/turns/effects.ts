@@ -25,6 +25,14 @@ export interface NotifyParent {
   completion: CompletionEnvelope
 }
 
+/** A run that was started in the place of a failed one succeeded; whoever retries its parent takes that. */
+export interface OfferRetry {
+  kind: 'offerRetry'
+  /** The run in whose place it was started. */
+  childId: string
+  completion: CompletionEnvelope
+}
+
 /** A fire-and-forget child could not be started; whoever joins it later hears of it. */
 export interface ReportStartFailure {
   kind: 'reportStartFailure'
@@ -45,7 +53,13 @@ export interface CancelRuns {
 }
 
 export type Effect =
-  WakeSuccessor | StartChild | NotifyParent | ReportStartFailure | TellChildren | CancelRuns
+  | WakeSuccessor
+  | StartChild
+  | NotifyParent
+  | OfferRetry
+  | ReportStartFailure
+  | TellChildren
+  | CancelRuns
 
 /** How a turn left its run. */
 export interface TurnReport {

@@ -278,6 +278,7 @@ export class RunTurn {
     if (outcome.kind === 'suspended' && !report.lost) {
       this.#warm.keep(run.id, {
         turn: run.turns ?? 0,
+        bornAt: run.createdAt.getTime(),
         history,
         openSeqs: outcome.openSeqs,
         frontier: outcome.frontier,

@@ -1,10 +1,10 @@
 /*
  * Entities: one run per key takes operations from its token, one after the other. A handler and the record
  * of what it did are one local step; its history is cut by continuing as new. An operation that throws
- * answers its caller and fails that run; the next operation begins a new link with the state before it.
+ * answers its caller and fails that run; a new link goes on with the state before it.
  */
 import { FatalError, InvalidArgumentError } from '../../errors.ts'
-import { messageOf, toStepError } from '../../foundation/failure.ts'
+import { messageOf, type StepError, toStepError } from '../../foundation/failure.ts'
 import { eventKeyName, linkOf, nextLinkId, randomId, signalName } from '../../foundation/ids.ts'
 import { cloneJson, toStored } from '../../foundation/json.ts'
 import { entityProblem, entityToken } from '../../foundation/tokens.ts'
@@ -25,6 +25,7 @@ const VERSION = '1'
 const OPS_PER_LINK = 500
 /** Operations a link remembers, so that one sent again is not applied again. */
 const REMEMBERED_OPS = 1000
+const REMEMBERED_KEYS = 10_000
 
 interface Message {
   op: string
@@ -32,6 +33,8 @@ interface Message {
   reply?: string
   opId: string
 }
+
+type Done = { ok: true; result: unknown; state: unknown } | { ok: false; error: StepError }
 
 interface LinkInput {
   name: string
@@ -51,6 +54,8 @@ export interface EntitiesOptions {
 export class Entities implements EntitySender {
   readonly #options: EntitiesOptions
   readonly #configs = new Map<string, EntityConfig>()
+  /** The last link of a key that was live when last looked at. */
+  readonly #lastLinks = new Map<string, string>()
 
   constructor(options: EntitiesOptions) {
     this.#options = options
@@ -117,14 +122,29 @@ export class Entities implements EntitySender {
   async #ensureRun(name: string, key: string, namespace: string | undefined): Promise<void> {
     const { store, starter } = this.#options
     const id = entityToken(name, key)
+    const known = this.#lastLinks.get(id)
+    const run = known === undefined ? undefined : await store.getRun(known)
+    if (run && !isTerminalStatus(run.status)) return
     const first = await starter.start(ENTITY_WORKFLOW, { name, key }, id, { namespace })
-    if (!isTerminalStatus(first.status)) return
+    if (!isTerminalStatus(first.status)) return this.#remember(id, id)
     const last = await frontierOf(store, id)
-    if (!last || !isTerminalStatus(last.status)) return
+    if (!last) return
+    if (!isTerminalStatus(last.status)) return this.#remember(id, last.id)
+    // Cancelled or dead: a failed one was followed by its successor.
     const input = await this.#inputAfter(last, name, key)
-    await starter.start(ENTITY_WORKFLOW, input, nextLinkId(last.id), {
-      namespace: last.namespace ?? namespace,
-    })
+    const next = nextLinkId(last.id)
+    await starter.start(ENTITY_WORKFLOW, input, next, { namespace: last.namespace ?? namespace })
+    this.#remember(id, next)
+  }
+
+  #remember(id: string, link: string): void {
+    this.#lastLinks.delete(id)
+    this.#lastLinks.set(id, link)
+    if (this.#lastLinks.size <= REMEMBERED_KEYS) return
+    for (const oldest of this.#lastLinks.keys()) {
+      this.#lastLinks.delete(oldest)
+      return
+    }
   }
 
   async #inputAfter(run: WorkflowRun, name: string, key: string): Promise<LinkInput> {
@@ -158,25 +178,21 @@ export class Entities implements EntitySender {
       applied.add(message.opId)
       const before = state
       const done = await ctx.localStep(`op:${i}`, () => this.#apply(name, before, message))
-      state = done.state
-      await ctx.setEvent('state', state)
+      if (done.ok) {
+        state = done.state
+        await ctx.setEvent('state', state)
+      }
       const { reply } = message
       if (reply !== undefined) {
-        await ctx.localStep(`reply:${i}`, () =>
-          this.#reply(reply, { ok: true, value: done.result })
-        )
+        await ctx.localStep(`reply:${i}`, () => this.#reply(reply, completionOf(done)))
       }
+      if (!done.ok) return this.#fail(ctx, i, linkInput(name, key, state, applied), done.error)
     }
-    const remembered = [...applied].slice(-REMEMBERED_OPS)
-    return ctx.continueAsNew({ name, key, state: { value: state }, applied: remembered })
+    return ctx.continueAsNew(linkInput(name, key, state, applied))
   }
 
   /** Runs a handler on a copy: a retry after a crash begins with the state before it. */
-  async #apply(
-    name: string,
-    before: unknown,
-    { op, arg, reply }: Message
-  ): Promise<{ result: unknown; state: unknown }> {
+  async #apply(name: string, before: unknown, { op, arg }: Message): Promise<Done> {
     const state = cloneJson(before)
     try {
       const { handlers } = this.#config(name)
@@ -185,15 +201,24 @@ export class Entities implements EntitySender {
       }
       const result = await handlers[op](state, arg as never)
       return {
+        ok: true,
         result: this.#stored(result, `the result of "${op}" on entity "${name}"`),
         state: this.#stored(state, `the state of entity "${name}"`),
       }
     } catch (error) {
-      const { message, code, details } = toStepError(error)
-      if (reply !== undefined)
-        await this.#reply(reply, { ok: false, error: message, code, details })
-      throw new FatalError(message, code, details)
+      return { ok: false, error: toStepError(error) }
     }
+  }
+
+  /** What happened is recorded by now, so nothing can go on here: its successor takes what was sent. */
+  async #fail(ctx: WorkflowCtx, i: number, input: LinkInput, error: StepError): Promise<never> {
+    await ctx.localStep(`next:${i}`, async () => {
+      const { store, starter } = this.#options
+      const run = await store.getRun(ctx.runId)
+      const options = { namespace: run?.namespace }
+      await starter.start(ENTITY_WORKFLOW, input, nextLinkId(ctx.runId), options)
+    })
+    throw new FatalError(error.message, error.code, error.details)
   }
 
   /** Not kept: whoever waits registered before sending, and an answer that comes twice is nobody's. */
@@ -214,4 +239,17 @@ export class Entities implements EntitySender {
       throw new InvalidArgumentError('entity:', messageOf(error))
     }
   }
+}
+
+const linkInput = (name: string, key: string, state: unknown, applied: Set<string>): LinkInput => ({
+  name,
+  key,
+  state: { value: state },
+  applied: [...applied].slice(-REMEMBERED_OPS),
+})
+
+function completionOf(done: Done): CompletionEnvelope {
+  if (done.ok) return { ok: true, value: done.result }
+  const { message, code, details } = done.error
+  return { ok: false, error: message, code, details }
 }
