@@ -1,6 +1,6 @@
 /*
- * `node ace configure @adonis-agora/durable`: registers the provider and the commands, publishes the
- * config and a migration, adds the import aliases. Running it again changes nothing.
+ * `node ace configure @adonis-agora/durable`: registers the provider, the commands and the hooks,
+ * publishes the config and a migration, adds the import aliases. Running it again changes nothing.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import type Configure from '@adonisjs/core/commands/configure'
@@ -25,7 +25,11 @@ interface Manifest {
 export async function configure(command: Configure): Promise<void> {
   const codemods = await command.createCodemods()
   await codemods.updateRcFile((rcFile) => {
-    rcFile.addProvider(`${PACKAGE}/durable_provider`).addCommand(`${PACKAGE}/commands`)
+    rcFile
+      .addProvider(`${PACKAGE}/durable_provider`)
+      .addCommand(`${PACKAGE}/commands`)
+      .addAssemblerHook('init', `${PACKAGE}/hooks/workflows`)
+      .addAssemblerHook('init', `${PACKAGE}/hooks/steps`)
   })
   const manifest = await readManifest(command)
   const usesLucid = dependsOn(manifest?.contents, LUCID)

@@ -28,6 +28,7 @@ export { stubsRoot } from './stubs/main.ts'
 // Authoring
 export { getCurrentWorkflowCtx } from './src/authoring/ambient.ts'
 export { BaseWorkflow } from './src/authoring/base_workflow.ts'
+export { OnDiagnostic, OnEvent } from './src/authoring/decorators.ts'
 export { setWorkflowEngineResolver } from './src/authoring/engine_resolver.ts'
 export type { WorkflowEngineResolver, WorkflowStarter } from './src/authoring/engine_resolver.ts'
 export { attributesOf, readSearchAttributes } from './src/authoring/search_attributes.ts'
@@ -43,12 +44,18 @@ export { workflowMeta, workflowName } from './src/authoring/workflow_ref.ts'
 
 // Discovery
 export type { Constructor, DiscoveryOptions, InstanceFactory } from './src/authoring/discovery.ts'
-export { registerSteps, registerStepsFromDir } from './src/authoring/discover_steps.ts'
+export type { Barrel } from './src/authoring/barrel.ts'
+export {
+  registerSteps,
+  registerStepsFromBarrel,
+  registerStepsFromDir,
+} from './src/authoring/discover_steps.ts'
 export {
   registerWorkflowClass,
+  registerWorkflowsFromBarrel,
   registerWorkflowsFromDir,
 } from './src/authoring/discover_workflows.ts'
-export type { WorkflowRegistrar } from './src/authoring/discover_workflows.ts'
+export type { BarrelOptions, WorkflowRegistrar } from './src/authoring/discover_workflows.ts'
 
 // Engine
 export { WorkflowEngine } from './src/engine/workflow_engine.ts'
@@ -261,6 +268,8 @@ export type {
   ConcurrencyConfig,
   ConcurrencyQuota,
   DeadLetter,
+  DiagnosticsTriggerConfig,
+  EmitterTriggerConfig,
   OnErrorInput,
   OnErrorRoute,
   RegisterOptions,
@@ -274,6 +283,7 @@ export type {
   WorkflowOptions,
   WorkflowOutputOf,
   WorkflowRef,
+  WorkflowTrigger,
 } from './src/types/workflow.ts'
 
 // Control flow and time

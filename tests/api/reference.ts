@@ -231,6 +231,8 @@ export const VALUES: { table: string; values: Record<string, string> }[] = [
       getCurrentWorkflowCtx: '() => WorkflowCtx | undefined',
       workflowName: '(ref: WorkflowRef) => string',
       workflowMeta: '(target: unknown) => WorkflowMeta | undefined',
+      OnEvent: '(config: EmitterTriggerConfig) => ClassDecorator',
+      OnDiagnostic: '(config: DiagnosticsTriggerConfig) => ClassDecorator',
       Step: '(nameOrOptions?: string | StepDecoratorOptions) => unknown',
       defineStep:
         "<TInput, TOutput>(name: string, fn: (input: TInput, log: StepLogger) => TOutput | Promise<TOutput>, config?: Omit<StepDecoratorOptions, 'name'>) => StepRef<TInput, TOutput>",
@@ -250,6 +252,10 @@ export const VALUES: { table: string; values: Record<string, string> }[] = [
     values: {
       registerWorkflowsFromDir:
         '(engine: WorkflowEngine, dir: string | string[]) => Promise<WorkflowMeta[]>',
+      registerWorkflowsFromBarrel:
+        '(engine: WorkflowEngine, barrel: Record<string, () => Promise<unknown>>, factory?: undefined, options?: { appRoot?: string | URL }) => Promise<WorkflowMeta[]>',
+      registerStepsFromBarrel:
+        '(server: StepServer, barrel: Record<string, () => Promise<unknown>>) => Promise<DurableStepMeta[]>',
       registerStepsFromDir: '(server: StepServer, dir: string) => Promise<DurableStepMeta[]>',
       registerWorkflowClass: '(engine: WorkflowEngine, cls: never) => unknown',
       registerSteps: '(server: StepServer, exports: unknown[]) => unknown',
@@ -302,6 +308,8 @@ export const TYPES: Record<string, string> = {
   'ChildCallOptions': '{ childId?: string; priority?: number }',
   'DurableWebhook<1>':
     '{ readonly token: string; readonly url?: string; wait(opts?: { timeoutMs?: number }): Promise<1> }',
+  'EmitterTriggerConfig': '{ event: string }',
+  'DiagnosticsTriggerConfig': '{ lib: string; event?: string | RegExp }',
   'OnErrorRoute': '{ code?: string; workflow: string }',
   'OnErrorInput<1>': '{ runId: string; workflow: string; input: 1; error: StepError }',
   'DeadLetter<1>': '{ deadRunId: string; workflow: string; input: 1; error?: StepError }',

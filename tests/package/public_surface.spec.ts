@@ -14,7 +14,7 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 interface Door {
   /** Every exported name; types as `type Name`. */
   names: string[]
-  /** Exports that name nothing: `export *`, a default. */
+  /** Exports that name nothing: `export *`. */
   unnamed: string[]
 }
 
@@ -29,6 +29,8 @@ function readDoor(path: string): Door {
         const prefix = statement.isTypeOnly ? 'type ' : ''
         door.names.push(...clause.elements.map(({ name }) => `${prefix}${name.text}`))
       }
+    } else if (ts.isExportAssignment(statement)) {
+      door.names.push('default')
     } else if (!isExported(statement)) {
       continue
     } else if (ts.isInterfaceDeclaration(statement)) {
@@ -65,6 +67,8 @@ const DOORS: Record<string, string> = {
   '.': 'index.ts',
   'testing': 'src/testing/main.ts',
   'testing/conformance': 'src/testing/conformance.ts',
+  'hooks/workflows': 'src/hooks/workflows.ts',
+  'hooks/steps': 'src/hooks/steps.ts',
 }
 
 for (const [name, file] of Object.entries(DOORS)) {
