@@ -258,11 +258,16 @@ class FanReader {
 
   #joined(rows: RowsOfCall): Reading {
     const ends = this.#ends as MemberEnd[]
-    let stamped = ends[0].row
+    // A failure carries the order, if there is one: a retry takes back its row, and the order with it.
+    const carrier = Math.max(
+      0,
+      ends.findIndex((end) => !end.ok)
+    )
+    let stamped = ends[carrier].row
     let settledAt = 0
     for (let index = ends.length - 1; index >= 0; index--) {
       const row = rows(index) ?? ends[index].row
-      if (row.order !== undefined || index === 0) stamped = row
+      if (row.order !== undefined) stamped = row
       settledAt = Math.max(settledAt, row.finishedAt.getTime())
     }
     if (this.#how.settled)

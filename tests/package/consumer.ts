@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CONSUMERS = join(import.meta.dirname, 'fixtures/consumers')
-const WORKPLACE = join(ROOT, 'tests/tmp')
+const PROJECT = join(ROOT, 'tests/tmp')
 const exec = promisify(execFile)
 
 /** What a command printed, and the code with which it ended. */
@@ -28,8 +28,8 @@ export class Consumer {
 
   /** Packs the build, unpacks it and puts the project around it. */
   static async create(name: string): Promise<Consumer> {
-    await mkdir(WORKPLACE, { recursive: true })
-    const root = await mkdtemp(join(WORKPLACE, `consumer-${name}-`))
+    await mkdir(PROJECT, { recursive: true })
+    const root = await mkdtemp(join(PROJECT, `consumer-${name}-`))
     await cp(join(CONSUMERS, 'shared'), root, { recursive: true })
     await cp(join(CONSUMERS, name), root, { recursive: true })
     const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', root]
