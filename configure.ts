@@ -101,7 +101,7 @@ function printNextSteps(command: Configure, migration: boolean): void {
     'choose a store and a transport in config/durable.ts',
     migration
       ? 'run node ace migration:run, or leave the tables to the first boot'
-      : `to keep runs in a database, configure ${LUCID} first, then run this command again`,
+      : `to keep runs in a database, configure ${LUCID}, then choose stores.lucid() as the store in config/durable.ts`,
     'create a workflow with node ace make:workflow',
     'execute runs with node ace durable:work, or set worker.embedded in config/durable.ts',
   ]

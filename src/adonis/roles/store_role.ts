@@ -62,6 +62,11 @@ export class StoreRole {
     }
   }
 
+  /** Runs are kept in this process only: no other one sees them, and they end with it. */
+  get isPrivate(): boolean {
+    return this.#config.store === undefined
+  }
+
   /** A worker loop runs in this process. */
   get isLooping(): boolean {
     return this.#loop.isRunning
