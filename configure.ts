@@ -1,6 +1,6 @@
 /*
- * `node ace configure @adonis-agora/durable`: registers the provider and the commands, publishes the
- * config and a migration, adds the import aliases. Running it again changes nothing.
+ * `node ace configure @adonis-agora/durable`: registers the provider, the commands and the hooks,
+ * publishes the config and a migration, adds the import aliases. Running it again changes nothing.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import type Configure from '@adonisjs/core/commands/configure'
@@ -25,7 +25,11 @@ interface Manifest {
 export async function configure(command: Configure): Promise<void> {
   const codemods = await command.createCodemods()
   await codemods.updateRcFile((rcFile) => {
-    rcFile.addProvider(`${PACKAGE}/durable_provider`).addCommand(`${PACKAGE}/commands`)
+    rcFile
+      .addProvider(`${PACKAGE}/durable_provider`)
+      .addCommand(`${PACKAGE}/commands`)
+      .addAssemblerHook('init', `${PACKAGE}/hooks/workflows`)
+      .addAssemblerHook('init', `${PACKAGE}/hooks/steps`)
   })
   const manifest = await readManifest(command)
   const usesLucid = dependsOn(manifest?.contents, LUCID)
@@ -97,7 +101,7 @@ function printNextSteps(command: Configure, migration: boolean): void {
     'choose a store and a transport in config/durable.ts',
     migration
       ? 'run node ace migration:run, or leave the tables to the first boot'
-      : `to keep runs in a database, configure ${LUCID} first, then run this command again`,
+      : `to keep runs in a database, configure ${LUCID}, then choose stores.lucid() as the store in config/durable.ts`,
     'create a workflow with node ace make:workflow',
     'execute runs with node ace durable:work, or set worker.embedded in config/durable.ts',
   ]

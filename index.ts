@@ -28,6 +28,7 @@ export { stubsRoot } from './stubs/main.ts'
 // Authoring
 export { getCurrentWorkflowCtx } from './src/authoring/ambient.ts'
 export { BaseWorkflow } from './src/authoring/base_workflow.ts'
+export { OnDiagnostic, OnEvent } from './src/authoring/decorators.ts'
 export { setWorkflowEngineResolver } from './src/authoring/engine_resolver.ts'
 export type { WorkflowEngineResolver, WorkflowStarter } from './src/authoring/engine_resolver.ts'
 export { attributesOf, readSearchAttributes } from './src/authoring/search_attributes.ts'
@@ -43,12 +44,18 @@ export { workflowMeta, workflowName } from './src/authoring/workflow_ref.ts'
 
 // Discovery
 export type { Constructor, DiscoveryOptions, InstanceFactory } from './src/authoring/discovery.ts'
-export { registerSteps, registerStepsFromDir } from './src/authoring/discover_steps.ts'
+export type { Barrel } from './src/authoring/barrel.ts'
+export {
+  registerSteps,
+  registerStepsFromBarrel,
+  registerStepsFromDir,
+} from './src/authoring/discover_steps.ts'
 export {
   registerWorkflowClass,
+  registerWorkflowsFromBarrel,
   registerWorkflowsFromDir,
 } from './src/authoring/discover_workflows.ts'
-export type { WorkflowRegistrar } from './src/authoring/discover_workflows.ts'
+export type { BarrelOptions, WorkflowRegistrar } from './src/authoring/discover_workflows.ts'
 
 // Engine
 export { WorkflowEngine } from './src/engine/workflow_engine.ts'
@@ -56,10 +63,13 @@ export type {
   CancelOptions,
   DeliveryApi,
   EngineApi,
+  InsightApi,
   ListeningApi,
   OutsideApi,
   PublishOptions,
+  OperatingApi,
   ReadApi,
+  RedispatchResult,
   RegisteringApi,
   RunsApi,
   UpdateResult,
@@ -68,6 +78,32 @@ export type {
   WaitOptions,
 } from './src/engine/api.ts'
 export type { EngineLogger, RunDispatcher, WorkflowEngineDeps } from './src/engine/deps.ts'
+
+// Run detail
+export { etagMatches, fanPageEtag, runDetailEtag } from './src/insight/etags.ts'
+export { pageFanFromStore, summarizeRunFromStore } from './src/insight/fan_reads.ts'
+export type { FanStore, RunSummary } from './src/insight/fan_reads.ts'
+export { pageFan, summarizeFan, summarizeTimeline } from './src/insight/fans.ts'
+export { childIdsOf } from './src/insight/lineage.ts'
+export { waitingOf } from './src/insight/waiting.ts'
+export { parentRunIdOf } from './src/foundation/ids.ts'
+export { RUN_VALUE_FACET_SCAN } from './src/store/ports/aggregates.ts'
+export {
+  FAN_PAGE_DEFAULT_LIMIT,
+  FAN_PAGE_MAX_LIMIT,
+  FAN_SUMMARY_FAILURES,
+  SUMMARY_CHILD_LIMIT,
+} from './src/types/run_detail.ts'
+export type {
+  FanFailure,
+  FanPage,
+  FanPageQuery,
+  FanSummary,
+  PurgeOptions,
+  RunDetail,
+  RunDetailOptions,
+  RunScope,
+} from './src/types/run_detail.ts'
 
 // Worker loop
 export { runTick, runWorkerLoop } from './src/loop/main.ts'
@@ -201,6 +237,7 @@ export { TERMINAL_RUN_STATUSES } from './src/types/run.ts'
 export type {
   RunResult,
   RunStatus,
+  RunWaiting,
   SearchAttributes,
   TerminalRunStatus,
   WorkflowRun,
@@ -231,6 +268,8 @@ export type {
   ConcurrencyConfig,
   ConcurrencyQuota,
   DeadLetter,
+  DiagnosticsTriggerConfig,
+  EmitterTriggerConfig,
   OnErrorInput,
   OnErrorRoute,
   RegisterOptions,
@@ -244,6 +283,7 @@ export type {
   WorkflowOptions,
   WorkflowOutputOf,
   WorkflowRef,
+  WorkflowTrigger,
 } from './src/types/workflow.ts'
 
 // Control flow and time

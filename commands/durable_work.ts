@@ -22,8 +22,8 @@ export default class DurableWork extends BaseCommand {
     '',
     'Examples:',
     '```',
-    '{{ binaryName }}durable:work',
-    '{{ binaryName }}durable:work --interval=250 --drain-timeout=30000',
+    '{{ binaryName }} durable:work',
+    '{{ binaryName }} durable:work --interval=250 --drain-timeout=30000',
     '```',
   ]
   static options: CommandOptions = { startApp: true, staysAlive: true }
@@ -62,6 +62,12 @@ export default class DurableWork extends BaseCommand {
     const settings = {
       intervalMs: this.interval ?? role.loopSettings.intervalMs,
       drainTimeoutMs: this.drainTimeout ?? role.loopSettings.drainTimeoutMs,
+    }
+    if (role.isPrivate) {
+      this.logger.warning(
+        'durable: runs are kept in memory, so this process sees none of other processes. ' +
+          'Choose a store in config/durable.ts'
+      )
     }
     this.logger.info(`durable:work started (interval ${settings.intervalMs}ms)`)
     const stopSignal = this.#stop.promise

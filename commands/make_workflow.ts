@@ -12,8 +12,8 @@ export default class MakeWorkflow extends BaseCommand {
   static help = [
     'The name may be nested; a "workflow" suffix is optional:',
     '```',
-    '{{ binaryName }}make:workflow order',
-    '{{ binaryName }}make:workflow billing/charge',
+    '{{ binaryName }} make:workflow order',
+    '{{ binaryName }} make:workflow billing/charge',
     '```',
   ]
   static options: CommandOptions = { allowUnknownFlags: true }

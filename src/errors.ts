@@ -202,7 +202,7 @@ export class NamespaceMismatch extends DurableError {
   }
 }
 
-/** Two discovery directories define the same workflow name and version, or the same step name. */
+/** Two modules of discovery directories or of a barrel define the same workflow version or the same step. */
 export class DuplicateDiscoveryError extends DurableError {
   static override readonly code: string = 'duplicate_discovery'
 

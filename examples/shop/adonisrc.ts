@@ -12,5 +12,11 @@ export default defineConfig({
     () => import('@adonisjs/lucid/database_provider'),
     () => import('@adonis-agora/durable/durable_provider'),
   ],
+  hooks: {
+    init: [
+      () => import('@adonis-agora/durable/hooks/workflows'),
+      () => import('@adonis-agora/durable/hooks/steps'),
+    ],
+  },
   preloads: [() => import('#start/routes'), () => import('#start/kernel')],
 })

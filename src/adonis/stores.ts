@@ -3,6 +3,7 @@
  * loaded when the engine is built.
  */
 import { RuntimeException } from '@adonisjs/core/exceptions'
+import type { Database } from '@adonisjs/lucid/database'
 import type { StateStore } from '../store/state_store.ts'
 import type { FactoryContext } from './factory_context.ts'
 import { loadPeer } from './peer.ts'
@@ -25,6 +26,7 @@ export const stores = {
       const { LucidStateStore } = await import('../store/lucid/lucid_store.ts')
       // Not the service module: while providers boot, that one is still empty.
       const db = await app.container.make('lucid.db')
+      if (config.connection !== undefined) checkConnection(db, config.connection)
       const logger = await app.container.make('logger')
       return new LucidStateStore(db, {
         connectionName: config.connection,
@@ -33,6 +35,15 @@ export const stores = {
       })
     }
   },
+}
+
+function checkConnection({ manager }: Database, name: string): void {
+  if (manager.has(name)) return
+  const known = [...manager.connections.keys()].map((key) => `"${key}"`).join(', ')
+  throw new RuntimeException(
+    `durable: stores.lucid({ connection: "${name}" }) in config/durable.ts names no connection of ` +
+      `config/database.ts (it has ${known})`
+  )
 }
 
 async function explainMissingLucid(): Promise<never> {

@@ -15,6 +15,7 @@ import type {
   WorkflowInputOf,
   WorkflowOptions,
   WorkflowOutputOf,
+  WorkflowTrigger,
 } from '../types/workflow.ts'
 import { currentStepBody, getCurrentWorkflowCtx } from './ambient.ts'
 import { resolveWorkflowEngine, type WorkflowStarter } from './engine_resolver.ts'
@@ -40,6 +41,9 @@ export abstract class BaseWorkflow {
 
   /** Name, version and options. A class without it cannot be registered. */
   static workflow?: WorkflowOptions
+
+  /** What starts a run beside calls; `@OnEvent` and `@OnDiagnostic` add to it. */
+  static on?: WorkflowTrigger | readonly WorkflowTrigger[]
 
   /** The body. Annotate `input`: `start` and `dispatch` take what it says, `start` answers what it returns. */
   abstract run(ctx: WorkflowCtx, input: unknown): unknown

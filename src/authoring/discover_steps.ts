@@ -5,6 +5,7 @@
  */
 import { DuplicateDiscoveryError } from '../errors.ts'
 import type { DurableStepMeta, StepHandler, StepServer } from '../types/step.ts'
+import { exportsOfBarrel, type Barrel } from './barrel.ts'
 import { exportsUnder, type Constructor, type Exported, type InstanceFactory } from './discovery.ts'
 import { servedHandler } from './served_handler.ts'
 import { stepConfigOf, stepNameOf, stepSchemasOf } from './step_ref.ts'
@@ -27,6 +28,19 @@ export async function registerStepsFromDir(
   factory?: InstanceFactory
 ): Promise<DurableStepMeta[]> {
   return serveSteps(server, stepsAmong(await exportsUnder(dir)), factory)
+}
+
+/**
+ * Serves the steps that the modules of a generated barrel export. Otherwise like `registerStepsFromDir`; a
+ * `DuplicateDiscoveryError` names the keys of the modules, which are paths in a generated barrel. An entry
+ * that is no lazy import is an `InvalidArgumentError`.
+ */
+export async function registerStepsFromBarrel(
+  server: StepServer,
+  barrel: Barrel,
+  factory?: InstanceFactory
+): Promise<DurableStepMeta[]> {
+  return serveSteps(server, stepsAmong(await exportsOfBarrel(barrel)), factory)
 }
 
 /**
@@ -53,15 +67,17 @@ interface FoundStep {
   target?: Constructor
   key?: PropertyKey
   file?: string
+  /** Stands for the file where there is none. */
+  place?: string
 }
 
 function stepsAmong(exported: readonly Exported[]): FoundStep[] {
   const seen = new Set<unknown>()
   const steps = new Map<string, FoundStep>()
-  for (const { value, file } of exported) {
+  for (const { value, ...from } of exported) {
     if (typeof value !== 'function' || seen.has(value)) continue
     seen.add(value)
-    for (const step of stepsOf(value as Constructor, file)) {
+    for (const step of stepsOf(value as Constructor, from)) {
       const other = steps.get(step.name)
       steps.set(step.name, other ? arbitrate(other, step) : step)
     }
@@ -69,11 +85,11 @@ function stepsAmong(exported: readonly Exported[]): FoundStep[] {
   return [...steps.values()]
 }
 
-function stepsOf(value: Constructor, file: string | undefined): FoundStep[] {
+function stepsOf(value: Constructor, from: Omit<Exported, 'value'>): FoundStep[] {
   const name = stepNameOf(value)
   return name === undefined
-    ? methodsOf(value).map((step) => ({ ...step, file }))
-    : [{ name, declared: value as never, file }]
+    ? methodsOf(value).map((step) => ({ ...step, ...from }))
+    : [{ name, declared: value as never, ...from }]
 }
 
 /** Stamped methods from the class upwards; an override without a stamp of its own runs under the old one. */
@@ -106,8 +122,8 @@ function extendsClass(derived: Constructor | undefined, base: Constructor | unde
   return derived !== undefined && base !== undefined && derived.prototype instanceof base
 }
 
-function placeOf({ file, target, declared }: FoundStep): string {
-  return file ?? (target ?? declared).name
+function placeOf({ file, place, target, declared }: FoundStep): string {
+  return file ?? place ?? (target ?? declared).name
 }
 
 async function serveSteps(

@@ -2,9 +2,12 @@
  * Discovery of workflows: finds workflow classes among exports, builds one instance of each and registers
  * it. Everything is collected and built before the first registration, so a failure registers nothing.
  */
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { DuplicateDiscoveryError, InvalidArgumentError } from '../errors.ts'
 import type { WorkflowCtx, WorkflowFn } from '../types/ctx.ts'
 import type { RegisterOptions, WorkflowClass, WorkflowMeta } from '../types/workflow.ts'
+import { exportsOfBarrel, type Barrel } from './barrel.ts'
 import { WORKFLOW_BASE } from './base_workflow.ts'
 import {
   exportsUnder,
@@ -13,7 +16,7 @@ import {
   type Exported,
   type InstanceFactory,
 } from './discovery.ts'
-import { OriginFinder } from './origin.ts'
+import { callingFile, OriginFinder } from './origin.ts'
 import { registerOptionsOf, workflowMeta } from './workflow_ref.ts'
 
 /** What registration needs of an engine. */
@@ -44,9 +47,49 @@ export async function registerWorkflowsFromDir(
 ): Promise<WorkflowMeta[]> {
   const found = workflowsAmong(await exportsUnder(dir), options)
   const origins = new OriginFinder()
+  return registerAll(engine, found, factory, async ({ file }) => file && origins.ofFile(file))
+}
+
+export interface BarrelOptions extends DiscoveryOptions {
+  /** The application the barrel was generated for; default: the package that calls. */
+  appRoot?: string | URL
+}
+
+/**
+ * Registers the workflow classes that the modules of a generated barrel export. The origin of those that
+ * declare none is the name in the package.json at or above `options.appRoot`; without it, of the package
+ * that calls. Metadata has no `file`. Otherwise like `registerWorkflowsFromDir`; a
+ * `DuplicateDiscoveryError` names the keys of the modules, which are paths in a generated barrel. An entry
+ * that is no lazy import is an `InvalidArgumentError`.
+ */
+export async function registerWorkflowsFromBarrel(
+  engine: WorkflowRegistrar,
+  barrel: Barrel,
+  factory?: InstanceFactory,
+  options: BarrelOptions = {}
+): Promise<WorkflowMeta[]> {
+  const { appRoot } = options
+  const caller = appRoot === undefined ? callingFile(import.meta.url) : undefined
+  const found = workflowsAmong(await exportsOfBarrel(barrel), options)
+  const origins = new OriginFinder()
+  return registerAll(engine, found, factory, async () => {
+    if (appRoot !== undefined) return origins.ofDirectory(pathOf(appRoot))
+    return caller && origins.ofFile(caller)
+  })
+}
+
+const pathOf = (root: string | URL): string =>
+  resolve(String(root).startsWith('file:') ? fileURLToPath(root) : String(root))
+
+async function registerAll(
+  engine: WorkflowRegistrar,
+  found: readonly FoundWorkflow[],
+  factory: InstanceFactory | undefined,
+  originOf: (meta: WorkflowMeta) => Promise<string | undefined>
+): Promise<WorkflowMeta[]> {
   const prepared: PreparedWorkflow[] = []
   for (const { target, meta } of found) {
-    const origin = meta.origin ?? (meta.file && (await origins.ofFile(meta.file)))
+    const origin = meta.origin ?? (await originOf(meta))
     const instance = factory ? await factory(target) : new target()
     prepared.push(prepare(origin === undefined ? meta : { ...meta, origin }, instance))
   }
@@ -80,6 +123,8 @@ export async function registerWorkflowClass(
 interface FoundWorkflow {
   target: Constructor
   meta: WorkflowMeta
+  /** Its file, or what stands for it. */
+  place: string
 }
 
 interface PreparedWorkflow {
@@ -93,34 +138,33 @@ export function workflowsAmong(
   exported: readonly Exported[],
   { warn }: DiscoveryOptions = {}
 ): FoundWorkflow[] {
-  const classes = new Map<Constructor, Exported['file']>()
-  for (const { value, file } of exported) {
-    if (isClass(value) && !classes.has(value)) classes.set(value, file)
+  const classes = new Map<Constructor, Exported>()
+  for (const one of exported) {
+    if (isClass(one.value) && !classes.has(one.value)) classes.set(one.value, one)
   }
   const found = new Map<string, FoundWorkflow>()
-  for (const [target, file] of classes) {
+  for (const [target, { file, place = file ?? target.name }] of classes) {
     const meta = workflowMeta(target)
     if (!meta) continue
     const id = `${meta.name}@${meta.version}`
     const other = found.get(id)
-    if (other)
-      throw new DuplicateDiscoveryError('workflow', id, [placeOf(other), file ?? target.name])
-    found.set(id, { target, meta: file === undefined ? meta : { ...meta, file } })
+    if (other) throw new DuplicateDiscoveryError('workflow', id, [other.place, place])
+    found.set(id, { target, meta: file === undefined ? meta : { ...meta, file }, place })
   }
   if (warn) reportNameless(classes, warn)
   return [...found.values()]
 }
 
 function reportNameless(
-  classes: Map<Constructor, string | undefined>,
+  classes: Map<Constructor, Exported>,
   warn: (message: string) => void
 ): void {
-  for (const [target, file] of classes) {
+  for (const [target, { file, place = file ?? 'the given exports' }] of classes) {
     if (workflowMeta(target) || !extendsBaseWorkflow(target)) continue
     const isBaseOfAnother = [...classes.keys()].some((other) => other.prototype instanceof target)
     if (isBaseOfAnother) continue
     warn(
-      `${target.name || 'a class'} in ${file ?? 'the given exports'} extends BaseWorkflow but has no ` +
+      `${target.name || 'a class'} in ${place} extends BaseWorkflow but has no ` +
         '`static workflow = { name }`, so it is not registered'
     )
   }
@@ -152,8 +196,6 @@ function hasRun(instance: object): instance is { run(ctx: WorkflowCtx, input: un
 function register(engine: WorkflowRegistrar, { meta, fn, options }: PreparedWorkflow): void {
   engine.register(meta.name, meta.version, fn, options)
 }
-
-const placeOf = ({ target, meta }: FoundWorkflow): string => meta.file ?? target.name
 
 function isClass(value: unknown): value is Constructor {
   return typeof value === 'function' && typeof value.prototype === 'object'

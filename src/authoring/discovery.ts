@@ -23,6 +23,8 @@ export interface DiscoveryOptions {
 export interface Exported {
   value: unknown
   file?: string
+  /** What tells it from another one where there is no file: its key in a barrel. */
+  place?: string
 }
 
 const DECLARATION = /\.d\.[cm]?ts$/
@@ -36,15 +38,20 @@ const JAVASCRIPT = /\.m?js$/
  * `cause`) for a module that throws when imported; other errors of the file system are passed on.
  */
 export async function exportsUnder(directories: string | readonly string[]): Promise<Exported[]> {
-  const roots = new Set([directories].flat().map((directory) => resolve(directory)))
-  const files = new Set<string>()
-  for (const root of roots) await collectModules(root, files, new Set())
   const exported: Exported[] = []
-  for (const file of files) {
+  for (const file of await modulesUnder(directories)) {
     const namespace = await importModule(file)
     exported.push(...Object.values(namespace).map((value) => ({ value, file })))
   }
   return exported
+}
+
+/** The files of those modules, absolute, in the same order; nothing is imported. */
+export async function modulesUnder(directories: string | readonly string[]): Promise<Set<string>> {
+  const roots = new Set([directories].flat().map((directory) => resolve(directory)))
+  const files = new Set<string>()
+  for (const root of roots) await collectModules(root, files, new Set())
+  return files
 }
 
 async function collectModules(
@@ -61,8 +68,11 @@ async function collectModules(
   }
 }
 
-/** A source and its compiled twin may lie side by side: the choice belongs to each directory. */
-function preferTypeScript(names: string[]): string[] {
+/**
+ * The files of one directory that are modules to discover. A source and its compiled twin may lie side by
+ * side: the choice belongs to each directory.
+ */
+export function preferTypeScript(names: string[]): string[] {
   const candidates = names.filter((name) => !DECLARATION.test(name) && !SPEC.test(name))
   const typescript = candidates.filter((name) => TYPESCRIPT.test(name))
   return typescript.length > 0 ? typescript : candidates.filter((name) => JAVASCRIPT.test(name))
@@ -98,11 +108,17 @@ async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
-async function importModule(file: string): Promise<Record<string, unknown>> {
+/** The module in a file. Throws `DurableError` (`discovery_import`) when it cannot be imported. */
+export function importModule(file: string): Promise<Record<string, unknown>> {
+  return importing(file, () => import(pathToFileURL(file).href))
+}
+
+/** What `load` imports. Throws `DurableError` (`discovery_import`, naming `what`, with `cause`). */
+export async function importing<T>(what: string, load: () => Promise<T>): Promise<T> {
   try {
-    return (await import(pathToFileURL(file).href)) as Record<string, unknown>
+    return await load()
   } catch (cause) {
-    throw new DurableError(`cannot import ${file}: ${messageOf(cause)}`, {
+    throw new DurableError(`cannot import ${what}: ${messageOf(cause)}`, {
       code: 'discovery_import',
       cause,
     })

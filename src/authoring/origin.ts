@@ -4,6 +4,8 @@
  */
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { getCallSites } from 'node:util'
 
 /** Finds origins; reads every directory at most once in its lifetime. */
 export class OriginFinder {
@@ -11,10 +13,11 @@ export class OriginFinder {
 
   /** The package that a file belongs to, `undefined` when there is none. `file` is absolute. */
   ofFile(file: string): Promise<string | undefined> {
-    return this.#ofDirectory(dirname(file))
+    return this.ofDirectory(dirname(file))
   }
 
-  #ofDirectory(directory: string): Promise<string | undefined> {
+  /** The package that a directory belongs to, `undefined` when there is none. */
+  ofDirectory(directory: string): Promise<string | undefined> {
     const known = this.#byDirectory.get(directory)
     if (known) return known
     const found = this.#find(directory)
@@ -25,8 +28,18 @@ export class OriginFinder {
   async #find(directory: string): Promise<string | undefined> {
     const name = await nameInManifest(join(directory, 'package.json'))
     const parent = dirname(directory)
-    return name ?? (parent === directory ? undefined : this.#ofDirectory(parent))
+    return name ?? (parent === directory ? undefined : this.ofDirectory(parent))
   }
+}
+
+/**
+ * The file of whoever called a function of the module at `url`, `undefined` when that is no file. Only
+ * before that function awaits anything.
+ */
+export function callingFile(url: string): string | undefined {
+  const own = new Set([import.meta.url, url])
+  const caller = getCallSites({ sourceMap: false }).find(({ scriptName }) => !own.has(scriptName))
+  return caller?.scriptName.startsWith('file:') ? fileURLToPath(caller.scriptName) : undefined
 }
 
 /** An unreadable, malformed or unnamed manifest is no answer; the next one up may be. */

@@ -101,6 +101,7 @@ function openFan(
         size,
         failFast,
         oldest: 0,
+        folded: 0,
         ...waves,
         member: (index) => members.command(index, firstSeq + index, at),
       }
@@ -257,17 +258,18 @@ class FanReader {
 
   #joined(rows: RowsOfCall): Reading {
     const ends = this.#ends as MemberEnd[]
-    let ordered: StepCheckpoint | undefined
-    let failed: StepCheckpoint | undefined
+    // A failure carries the order, if there is one: a retry takes back its row, and the order with it.
+    const carrier = Math.max(
+      0,
+      ends.findIndex((end) => !end.ok)
+    )
+    let stamped = ends[carrier].row
     let settledAt = 0
     for (let index = ends.length - 1; index >= 0; index--) {
       const row = rows(index) ?? ends[index].row
-      if (row.order !== undefined) ordered = row
-      if (row.status === 'failed') failed = row
+      if (row.order !== undefined) stamped = row
       settledAt = Math.max(settledAt, row.finishedAt.getTime())
     }
-    // A failed row may be tried again, and loses its place then: nobody else must keep it (invariant 7).
-    const stamped = ordered ?? failed ?? ends[0].row
     if (this.#how.settled)
       return answer(stamped, settledAt, { ok: true, value: ends.map(asSettled) })
     const failures = ends.flatMap((end) => (end.ok ? [] : [end.failure]))

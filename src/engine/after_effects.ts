@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../foundation/clock.ts'
 import { bestEffort } from '../foundation/failure.ts'
-import { childToken } from '../foundation/ids.ts'
+import { childToken, parentRunIdOf } from '../foundation/ids.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { CompletionEnvelope } from '../types/checkpoint.ts'
 import type { Effect, TurnReport } from '../turns/effects.ts'
@@ -47,12 +47,30 @@ export class AfterEffects {
       case 'notifyParent':
         // Not buffered: a parent that waits later reads the child's row.
         return this.#complete(effect.childId, effect.completion, false)
+      case 'offerRetry':
+        return this.#offerRetry(effect.childId, effect.completion)
       case 'reportStartFailure':
         return this.#complete(effect.childId, effect.completion, true)
       case 'cancelRuns':
         return this.#options.cancelRuns(effect.runIds)
+      case 'foldWaves':
+        return this.#fold(effect)
       case 'tellChildren':
         return this.#options.tellChildren(effect.runId)
+    }
+  }
+
+  /** Only where a parent may come for it: nobody else would ever take it out of the buffer. */
+  async #offerRetry(childId: string, completion: CompletionEnvelope): Promise<void> {
+    const origin = await this.#options.store.getRun(childId)
+    const awaited = origin?.awaited || parentRunIdOf(childId) !== undefined
+    if (origin && awaited) await this.#complete(childId, completion, true)
+  }
+
+  async #fold({ runId, folds }: Extract<Effect, { kind: 'foldWaves' }>): Promise<void> {
+    for (const { folded, toSeq } of folds) {
+      const range = { fromSeq: folded.seq, toSeq }
+      await this.#options.store.compactCheckpoints(runId, range, folded)
     }
   }
 

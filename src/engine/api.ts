@@ -19,9 +19,11 @@ import type {
 import type { PublishOptions } from './delivery/events.ts'
 import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
+import type { InsightApi, OperatingApi, RedispatchResult } from './operating_api.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 
 export type { CancelOptions, PublishOptions, UpdateResult, UpdateValidator, WaitOptions }
+export type { InsightApi, OperatingApi, RedispatchResult }
 
 export interface RegisteringApi {
   /**
@@ -83,7 +85,8 @@ export interface RunsApi {
    */
   resume(runId: string): Promise<RunResult>
   /**
-   * Sets a run back to `pending` and dispatches it; a failed or dead one is re-opened. Refuses completed
+   * Sets a run back to `pending` and dispatches it; a failed or dead one is re-opened, and a failed child
+   * that it died of is brought back with it. Refuses completed
    * and cancelled runs and a running one with a live lease by answering their state; null when unknown.
    */
   requeue(runId: string): Promise<RunResult | null>
@@ -141,7 +144,10 @@ export interface ReadApi {
   countRuns(query?: RunFilter): Promise<number>
   /** Every recorded position of a run, ascending; saga undos are negative. */
   listCheckpoints(runId: string): Promise<StepCheckpoint[]>
-  /** Ids of the runs this run started, whether or not they ended; in order of position. */
+  /**
+   * Ids of the runs this run started, whether or not they ended, in order of position; empty for an
+   * unknown run. A child that continued as new is named by the link that is waited for.
+   */
   getRunChildren(parentRunId: string): Promise<string[]>
   /** Latest value the run published with `ctx.setEvent(key, …)`; undefined if none. */
   getEvent<TValue = unknown>(runId: string, key: string): Promise<TValue | undefined>
@@ -175,4 +181,13 @@ export interface UpkeepApi {
 }
 
 export interface EngineApi
-  extends RegisteringApi, RunsApi, DeliveryApi, OutsideApi, ReadApi, ListeningApi, UpkeepApi {}
+  extends
+    RegisteringApi,
+    RunsApi,
+    OperatingApi,
+    DeliveryApi,
+    OutsideApi,
+    ReadApi,
+    InsightApi,
+    ListeningApi,
+    UpkeepApi {}

@@ -28,7 +28,9 @@ import { Updates } from './delivery/updates.ts'
 import { InterceptorChain } from './interceptors.ts'
 import { Registry } from './registry.ts'
 import { Canceller } from './runs/canceller.ts'
+import { Eraser } from './runs/eraser.ts'
 import { Operator } from './runs/operator.ts'
+import { Redispatcher } from './runs/redispatcher.ts'
 import { Starter } from './runs/starter.ts'
 import { RunWaiter } from './runs/waiter.ts'
 import { PoolSender } from './sender.ts'
@@ -46,6 +48,8 @@ export interface Collaborators {
   waiter: RunWaiter
   canceller: Canceller
   operator: Operator
+  redispatcher: Redispatcher
+  eraser: Eraser
   signals: Signals
   events: Events
   updates: Updates
@@ -79,8 +83,14 @@ export function assemble(config: EngineConfig): Collaborators {
     sender,
     carriers: config.carriers,
     interceptors,
-    children: { prepare: (order, parent) => starter.prepare(order, parent) },
     entities: { send: (op) => entities.send(op) },
+    children: {
+      prepare: (order, parent) => starter.prepare(order, parent),
+      retry: async (childId) => {
+        const result = await operator.requeue(childId)
+        return result?.status
+      },
+    },
     effect: (effect) => effects.perform(effect),
     report,
   }
@@ -105,6 +115,7 @@ export function assemble(config: EngineConfig): Collaborators {
   const { maxPayloadBytes } = settings
   const starter = new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes })
   const canceller = new Canceller({ store, hub, wakes, clock, effect: needs.effect })
+  const operator = new Operator({ store, queue, wakes, clock, settings, namespace, report })
   const tellChildren = (runId: string) => canceller.tellChildren(runId)
   const cancelRuns = (runIds: string[]) => canceller.cancelRuns(runIds)
   const effects = new AfterEffects({
@@ -163,12 +174,28 @@ export function assemble(config: EngineConfig): Collaborators {
     starter,
     waiter: new RunWaiter({ store, hub, timers }),
     canceller,
-    operator: new Operator({ store, queue, wakes, clock, settings, namespace, report }),
     signals,
     events: new Events({ store, subscribers, wakes, clock, maxPayloadBytes }),
     updates: new Updates({ store, signals }),
     external: new External({ store, signals }),
     entities,
+    operator,
+    redispatcher: new Redispatcher({
+      store,
+      sender,
+      carriers: config.carriers,
+      clock,
+      settings,
+      report,
+    }),
+    eraser: new Eraser({
+      store,
+      canceller,
+      clock,
+      settings,
+      onErased: (runIds) => runIds.forEach((runId) => warm.drop(runId)),
+      report,
+    }),
     polls: new Polls({
       queue,
       recovery,

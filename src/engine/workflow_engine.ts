@@ -2,22 +2,43 @@
  * The engine: a facade. Every verb is one line into a collaborator; what it does is documented in api.ts.
  */
 import { runOutsideWorkflow } from '../authoring/ambient.ts'
+import { checkedAxis } from '../insight/facets.ts'
+import { knownChildrenOf } from '../insight/lineage.ts'
+import { fanMembers, runDetail } from '../insight/run_detail.ts'
+import { waitingFor } from '../insight/waiting.ts'
 import { assemble, type Collaborators, servingPool } from './assemble.ts'
 import type { EngineApi } from './api.ts'
 import { type EngineConfig, resolveDeps, type WorkflowEngineDeps } from './deps.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
-import type { RunFilter, RunQuery } from '../types/query.ts'
-import type { RunResult, WorkflowRun } from '../types/run.ts'
+import type {
+  RunFacetQuery,
+  RunFacetRow,
+  RunFilter,
+  RunQuery,
+  RunValueAxis,
+  RunValueFacetOptions,
+  RunValueFacetRow,
+} from '../types/query.ts'
+import type { RunResult, RunWaiting, WorkflowRun } from '../types/run.ts'
+import type {
+  FanPage,
+  FanPageQuery,
+  PurgeOptions,
+  RunDetail,
+  RunDetailOptions,
+  RunScope,
+} from '../types/run_detail.ts'
 import type { StepHandler } from '../types/step.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
 import type { RegisterOptions, StartOptions, WorkflowRef } from '../types/workflow.ts'
 import type { PublishOptions } from './delivery/events.ts'
 import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
-import { childrenOf } from './runs/lineage.ts'
+import type { RedispatchResult } from './runs/redispatcher.ts'
 import { resultOfTurn } from './runs/result.ts'
+import { retryWithInput } from './runs/retrier.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 
 const DRAIN_MS = 10_000
@@ -91,6 +112,63 @@ export class WorkflowEngine implements EngineApi {
     return this.#parts.operator.requeue(runId)
   }
 
+  // Operating on runs, and looking at them: operating_api.ts
+
+  cancelWhere(filter: RunFilter, options?: CancelOptions): Promise<RunResult[]> {
+    return this.#parts.canceller.cancelWhere(filter, options)
+  }
+
+  redispatchPending(runId: string): Promise<RedispatchResult | null> {
+    return this.#parts.redispatcher.redispatchPending(runId)
+  }
+
+  retryWithInput(
+    runId: string,
+    input: unknown,
+    newRunId?: string
+  ): Promise<{ runId: string } | null> {
+    return retryWithInput(this.#parts, { runId, input, newRunId })
+  }
+
+  deleteRun(runId: string): Promise<number> {
+    return this.#parts.eraser.deleteRun(runId)
+  }
+
+  async purgeRuns(scope: RunScope, options?: PurgeOptions): Promise<number> {
+    return this.#parts.eraser.purge(scope, options)
+  }
+
+  async purgeNamespace(
+    namespace: string,
+    options?: Omit<PurgeOptions, 'children'>
+  ): Promise<number> {
+    return this.#parts.eraser.purge({ namespace }, options)
+  }
+
+  getRunDetail(runId: string, options?: RunDetailOptions): Promise<RunDetail | null> {
+    return runDetail(this.#parts.store, runId, options)
+  }
+
+  getFanMembers(runId: string, group: string, query?: FanPageQuery): Promise<FanPage | null> {
+    return fanMembers(this.#parts.store, runId, group, query)
+  }
+
+  runFacets(query: RunFacetQuery = {}): Promise<RunFacetRow[]> {
+    return this.#parts.store.runFacets(query)
+  }
+
+  async runValueFacets(
+    axis: RunValueAxis,
+    query: RunFacetQuery = {},
+    options?: RunValueFacetOptions
+  ): Promise<RunValueFacetRow[]> {
+    return this.#parts.store.runValueFacets(checkedAxis(axis), query, options)
+  }
+
+  waitingFor(runIds: readonly string[]): Promise<Record<string, RunWaiting>> {
+    return waitingFor(this.#parts.store, runIds)
+  }
+
   signal(token: string, payload?: unknown): Promise<RunResult | null> {
     return this.#parts.signals.signal(token, payload)
   }
@@ -149,7 +227,7 @@ export class WorkflowEngine implements EngineApi {
   }
 
   getRunChildren(parentRunId: string): Promise<string[]> {
-    return childrenOf(this.#parts.store, parentRunId)
+    return knownChildrenOf(this.#parts.store, parentRunId)
   }
 
   getEvent<TValue = unknown>(runId: string, key: string): Promise<TValue | undefined> {

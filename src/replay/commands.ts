@@ -150,6 +150,8 @@ export interface FanCommand {
   failFast: boolean
   /** Index of the first member of the oldest wave that was not over when last looked at. */
   oldest: number
+  /** Index of the first member that nobody has considered for folding. */
+  folded: number
   /** Members a wave; waves that may be in flight together. */
   waveSize: number
   wavesAtOnce: number

@@ -4,18 +4,24 @@
  * A row this turn wrote is never replaced by an older reading of it.
  */
 import { isSettledStatus, type StepCheckpoint } from '../types/checkpoint.ts'
+import { membersOf } from './folds.ts'
 
 export class History {
   readonly #rows = new Map<number, StepCheckpoint>()
   /** Few histories ever need these: made on first use, so that a kept one stays small. */
   #inFlight?: Set<number>
   #thrown?: Map<number, unknown>
+  #folded?: Set<number>
   #frontier = 0
   #nextOrder = 0
   #bytes = 0
 
   constructor(rows: Iterable<StepCheckpoint> = []) {
-    for (const row of rows) this.#set(row)
+    for (const row of rows) {
+      const members = membersOf(row)
+      if (members.length > 1) this.markFolded(row.seq, row.seq + members.length - 1)
+      for (const member of members) this.#set(member)
+    }
   }
 
   /** One past the highest body position that holds a row. */
@@ -54,6 +60,16 @@ export class History {
       this.#inFlight ??= new Set()
       this.#inFlight.add(row.seq)
     } else this.#inFlight?.delete(row.seq)
+  }
+
+  /** Positions that one row stands for in the store. */
+  markFolded(fromSeq: number, toSeq: number): void {
+    this.#folded ??= new Set()
+    for (let seq = fromSeq; seq <= toSeq; seq++) this.#folded.add(seq)
+  }
+
+  isFolded(seq: number): boolean {
+    return this.#folded?.has(seq) ?? false
   }
 
   isInFlight(seq: number): boolean {

@@ -65,6 +65,7 @@ const NEVER_SCOPED = [
   'claimDueRuns',
   'tryAdmitSingleton',
   'deleteRuns',
+  'deleteRunsIf',
 ] as const satisfies OptionalMember[]
 
 const completed = new WeakSet<object>()

@@ -2,7 +2,9 @@
  * The conformance kits: one call in a spec file runs every case of a port's contract against a driver.
  */
 import type { StateStore } from '../store/state_store.ts'
+import type { RunQueue } from '../transport/ports.ts'
 import { bindCases, type ContractTest } from './contracts/bind.ts'
+import { RUN_QUEUE_CASES } from './contracts/run_queue.ts'
 import { STATE_STORE_CASES, type StoreCase, type StoreUnderTest } from './contracts/state_store.ts'
 
 export type { ContractTest } from './contracts/bind.ts'
@@ -69,6 +71,45 @@ export function runStateStoreContract(
   for (const title of except.keys()) {
     if (!cases.some((each) => each.title === title)) throw new Error(`No case is named "${title}"`)
   }
+  bindCases(name, cases, options.test)
+}
+
+/** What a factory makes for one case of the run-queue contract. */
+export interface RunQueueUnderContract {
+  /** Another process on the backend of this case; called several times. Consumption is not deferred. */
+  open(): Promise<RunQueue>
+  /** Closes all of them and removes what they kept. */
+  cleanup: () => Promise<void> | void
+  /** False for a queue that delivers in no order of priority; default true. */
+  supportsPriority?: boolean
+}
+
+/**
+ * Registers the contract of the run queue (`dispatchRun`, `onRun`) for one transport, as one test a case.
+ * `factory` runs once for each case, and gives it an empty backend of its own.
+ *
+ * @example
+ * runRunDispatchContract('MyTransport', async () => {
+ *   const backend = await emptyBackend()
+ *   return { open: async () => new MyTransport(backend), cleanup: () => backend.close() }
+ * })
+ */
+export function runRunDispatchContract(
+  name: string,
+  factory: () => Promise<RunQueueUnderContract>,
+  options: { test?: ContractTest } = {}
+): void {
+  const cases = RUN_QUEUE_CASES.map(({ title, needs, run }) => ({
+    title,
+    run: async () => {
+      const made = await factory()
+      try {
+        if (needs !== 'priority' || made.supportsPriority !== false) await run(made)
+      } finally {
+        await made.cleanup()
+      }
+    },
+  }))
   bindCases(name, cases, options.test)
 }
 

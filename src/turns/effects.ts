@@ -3,7 +3,7 @@
  * from the store, so losing one costs a delay, never a run.
  */
 import type { StepError } from '../foundation/failure.ts'
-import type { CompletionEnvelope } from '../types/checkpoint.ts'
+import type { CompletionEnvelope, StepCheckpoint } from '../types/checkpoint.ts'
 import type { RunStatus } from '../types/run.ts'
 
 /** The successor of a continue-as-new exists; it wants its first turn. */
@@ -21,6 +21,14 @@ export interface StartChild {
 /** A run that a parent waits for ended. */
 export interface NotifyParent {
   kind: 'notifyParent'
+  childId: string
+  completion: CompletionEnvelope
+}
+
+/** A run that was started in the place of a failed one succeeded; whoever retries its parent takes that. */
+export interface OfferRetry {
+  kind: 'offerRetry'
+  /** The run in whose place it was started. */
   childId: string
   completion: CompletionEnvelope
 }
@@ -44,8 +52,22 @@ export interface CancelRuns {
   runIds: string[]
 }
 
+/** Waves of children that all succeeded: one row may stand for the rows from its position to `toSeq`. */
+export interface FoldWaves {
+  kind: 'foldWaves'
+  runId: string
+  folds: { folded: StepCheckpoint; toSeq: number }[]
+}
+
 export type Effect =
-  WakeSuccessor | StartChild | NotifyParent | ReportStartFailure | TellChildren | CancelRuns
+  | WakeSuccessor
+  | StartChild
+  | NotifyParent
+  | OfferRetry
+  | ReportStartFailure
+  | TellChildren
+  | CancelRuns
+  | FoldWaves
 
 /** How a turn left its run. */
 export interface TurnReport {

@@ -7,7 +7,7 @@ import type { StandardSchemaV1 } from '../foundation/standard_schema.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { EngineEvent, StepInvocation } from '../types/engine_event.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
-import type { WorkflowRun } from '../types/run.ts'
+import type { RunStatus, WorkflowRun } from '../types/run.ts'
 import type { Effect } from './effects.ts'
 import type { RemoteTask, StepResult } from '../wire/messages.ts'
 
@@ -27,10 +27,12 @@ export interface WorkflowLookup {
   newest(name: string): RunnableWorkflow | undefined
 }
 
-/** Prepares child runs: every check of a start, no write. */
-export interface ChildPreparer {
-  /** The row of a new child of `parent`. Rejects with why it cannot be started. */
+/** What a parent's turn needs to have child runs. */
+export interface ChildRuns {
+  /** Every check of a start, no write. The row of a new child of `parent`. Rejects with why it cannot be started. */
   prepare(child: ChildOrder, parent: WorkflowRun): Promise<WorkflowRun>
+  /** Brings a failed or dead child back, as an operator would; answers how it stands. */
+  retry(childId: string): Promise<RunStatus | undefined>
 }
 
 export interface ChildOrder {
@@ -120,8 +122,8 @@ export interface TurnNeeds {
   sender: StepSender
   carriers: Carriers
   interceptors: Interceptors
-  children: ChildPreparer
   entities: EntitySender
+  children: ChildRuns
   /** Performs what follows from a commit, detached and tracked. */
   effect(effect: Effect): void
   /** Told of errors that break nothing but should be seen. */

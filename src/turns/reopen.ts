@@ -59,6 +59,10 @@ export async function judgeReopened(
 function asRecorded(row: StepCheckpoint): StepCheckpoint {
   if (!awaitsVerdict(row)) return row
   const { reset, ...error } = row.error!
+  // A child's failure is its recorded completion.
+  if (row.kind === 'signal') {
+    return { ...row, status: 'completed', attempts: reset!.attempts, error: undefined }
+  }
   return {
     ...row,
     attempts: reset!.attempts,
@@ -67,8 +71,14 @@ function asRecorded(row: StepCheckpoint): StepCheckpoint {
   }
 }
 
-/** The failure that is tried again, without its place in the order. */
+/**
+ * The failure that is tried again, without its place in the order. A child is waited for anew: no attempt
+ * says that it is to be joined again (perform/child.ts).
+ */
 function asRetried(row: StepCheckpoint): StepCheckpoint {
+  if (row.kind === 'signal') {
+    return { ...row, status: 'running', output: undefined, order: undefined, error: undefined }
+  }
   const error = { ...row.error!, reset: undefined }
   return { ...row, order: undefined, error }
 }

@@ -18,7 +18,7 @@ import type { TurnReport } from './effects.ts'
 import type { LeaseHold, LeaseKeeper } from './lease_keeper.ts'
 import type { RunnableWorkflow, TurnNeeds } from './needs.ts'
 import { perform, waitsForNews } from './performer.ts'
-import { abandonChildren } from './perform/fan.ts'
+import { endFan } from './perform/fan.ts'
 import { awaitsVerdict, judgeReopened } from './reopen.ts'
 import { unwindSaga } from './saga_unwind.ts'
 import { failedWith, type Outcome, outcomeOf, parkOf, settleTurn } from './settle.ts'
@@ -178,7 +178,7 @@ export class RunTurn {
       const invalid = await this.#begin(turn, workflow)
       if (invalid) return this.#unwound(turn, invalid)
     }
-    turn.replay.onDelivered = (entry) => abandonChildren(entry, turn)
+    turn.replay.onDelivered = (entry) => endFan(entry, turn)
     await this.#advance(turn)
     const { replay } = turn
     if (replay.broken) {
@@ -278,6 +278,7 @@ export class RunTurn {
     if (outcome.kind === 'suspended' && !report.lost) {
       this.#warm.keep(run.id, {
         turn: run.turns ?? 0,
+        bornAt: run.createdAt.getTime(),
         history,
         openSeqs: outcome.openSeqs,
         frontier: outcome.frontier,

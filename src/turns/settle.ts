@@ -5,7 +5,7 @@
 import { FatalError } from '../errors.ts'
 import { type StepError, toStepError, messageOf } from '../foundation/failure.ts'
 import type { SeqRange } from '../foundation/control_flow.ts'
-import { childToken, nextLinkId, parentRunIdOf } from '../foundation/ids.ts'
+import { childToken, nextLinkId, parentRunIdOf, retriedIdOf } from '../foundation/ids.ts'
 import { toStored } from '../foundation/json.ts'
 import { completionOf } from '../replay/completion.ts'
 import type { Command } from '../replay/commands.ts'
@@ -210,7 +210,12 @@ function appliedReport(
   if (awaited && outcome.kind !== 'suspended' && outcome.kind !== 'continued') {
     effects.push({ kind: 'notifyParent', childId: run.id, completion: completionOf(report) })
   }
+  const retried = retriedIdOf(run.id)
+  if (outcome.kind === 'completed' && retried !== undefined) {
+    effects.push({ kind: 'offerRetry', childId: retried, completion: completionOf(report) })
+  }
   if (outcome.kind === 'cancelled') effects.push({ kind: 'tellChildren', runId: run.id })
+  if (turn.folds.length > 0) effects.push({ kind: 'foldWaves', runId: run.id, folds: turn.folds })
   return report
 }
 

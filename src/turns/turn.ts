@@ -71,6 +71,8 @@ export class Turn {
   parkBy = Infinity
   /** The run's search attributes, with what this turn merged. */
   attributes?: SearchAttributes
+  /** Waves to fold once this turn is committed. */
+  readonly folds: { folded: StepCheckpoint; toSeq: number }[] = []
   /** Positions settled by this turn. */
   settled = 0
   readonly #knownUpTo: number

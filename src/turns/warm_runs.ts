@@ -11,6 +11,8 @@ import type { ClaimedRun } from '../store/ports/run_claims.ts'
 export interface WarmRun {
   /** Turn after which it was kept. */
   turn: number
+  /** When its run was created: one that is deleted and started again is another run. */
+  bornAt: number
   history: History
   /** Positions the body waits on, and one past the last position it took. */
   openSeqs: number[]
@@ -61,7 +63,8 @@ export class WarmRuns {
     const kept = this.#remove(run.id)
     if (!kept) return undefined
     const parked = previousStatus === 'suspended' || previousStatus === 'blocked'
-    if (parked && previousTurns === kept.turn) return kept
+    const same = run.createdAt.getTime() === kept.bornAt
+    if (parked && same && previousTurns === kept.turn) return kept
     void kept.replay?.unwind()
     return undefined
   }

@@ -99,9 +99,15 @@ export interface CheckpointGroupStats {
   firstSeq: number
   lastSeq: number
   counts: Partial<Record<CheckpointStatus, number>>
+  /** Sum. */
   attempts: number
+  /** Earliest, epoch ms. */
+  enqueuedAt?: number
+  /** Earliest. */
   startedAt?: number
+  /** Latest of settled rows. */
   finishedAt?: number
+  /** Latest. */
   lastHeartbeatAt?: number
 }
 

@@ -10,6 +10,7 @@ export interface WorkflowClass<TInput = never, TOutput = unknown> {
   // `any`: constructors take whatever the container injects.
   new (...args: any[]): { run(ctx: never, input: TInput): TOutput }
   workflow?: WorkflowOptions
+  on?: WorkflowTrigger | readonly WorkflowTrigger[]
 }
 
 /** A class or a registered name. */
@@ -78,9 +79,27 @@ export interface WorkflowOptions {
   searchAttributes?: StandardSchemaV1
 }
 
+/** Starts a workflow on an event of the application's emitter. */
+export interface EmitterTriggerConfig {
+  /** The exact name of the event. */
+  event: string
+}
+
+/** Starts a workflow on what a library reports to the diagnostics bus. */
+export interface DiagnosticsTriggerConfig {
+  lib: string
+  /** The exact name of the event, or a pattern; default every event of the library. */
+  event?: string | RegExp
+}
+
+/** One entry of `static on`: what starts a workflow beside calls. */
+export type WorkflowTrigger = EmitterTriggerConfig | DiagnosticsTriggerConfig
+
 /** `static workflow` with the version filled in. */
 export interface WorkflowMeta extends WorkflowOptions {
   version: string
+  /** The triggers of the class; absent when it has none. */
+  on?: WorkflowTrigger[]
   /** File the class was discovered in. */
   file?: string
 }

@@ -2,13 +2,12 @@
  * How fast it is, beside what the machine can do at most, measured in the same run. The digits depend on
  * the machine and on what else it does; the shares of the raw limit are what to compare.
  *
- *   npm run bench                  one table, printed and written to tests/bench/results.md
+ *   npm run bench                  one table, printed; with --out=FILE also written there
  *   npm run bench -- --quick       the same in a few seconds, too short to mean much
  *   npm run bench -- --store=postgres --case=local     only that, nothing written: for a profiler
  */
 import { writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, release } from 'node:os'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
 import { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
@@ -23,6 +22,7 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     store: { type: 'string' },
     case: { type: 'string' },
+    out: { type: 'string' },
   },
 })
 
@@ -56,9 +56,7 @@ let server = ''
 for (const name of await wantedStores()) columns.push(await measure(name))
 const report = write(columns)
 process.stdout.write(report)
-if (values.store === undefined && values.case === undefined) {
-  writeFileSync(join(import.meta.dirname, 'results.md'), report)
-}
+if (values.out !== undefined) writeFileSync(values.out, report)
 
 async function wantedStores(): Promise<string[]> {
   const stores = ['memory', 'SQLite']

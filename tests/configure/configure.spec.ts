@@ -43,12 +43,17 @@ async function application(files: Record<string, string>) {
 test.group('Configure', (group) => {
   group.tap((t) => t.timeout(30_000))
 
-  test('registers the provider and the commands', async ({ assert }) => {
+  test('registers the provider, the commands and the hooks', async ({ assert }) => {
     const { configure, read } = await application(WITH_LUCID)
     await configure()
     const rcFile = await read('adonisrc.ts')
     assert.include(rcFile, `() => import('@adonis-agora/durable/durable_provider')`)
     assert.include(rcFile, `() => import('@adonis-agora/durable/commands')`)
+    const init = /init: \[([^\]]*)\]/.exec(rcFile)![1]
+    assert.deepEqual(
+      [...init.matchAll(/import\('([^']*)'\)/g)].map(([, module]) => module),
+      ['@adonis-agora/durable/hooks/workflows', '@adonis-agora/durable/hooks/steps']
+    )
   })
 
   test('with Lucid: a config that keeps runs in the database, and a migration', async ({
@@ -151,6 +156,6 @@ test.group('Configure', (group) => {
     assert.include(steps.join('\n'), 'node ace durable:work')
     const withoutLucid = await application(WITHOUT_LUCID)
     const others = await withoutLucid.configure()
-    assert.include(others.join('\n'), 'configure @adonisjs/lucid first')
+    assert.include(others.join('\n'), 'configure @adonisjs/lucid, then choose stores.lucid()')
   })
 })

@@ -69,6 +69,10 @@ const BY_REASON: [reason: string, cases: string[]][] = [
       'unfinished cancels respect the namespace before the limit',
     ],
   ],
+  [
+    'what is buffered cannot be listed; tokens that nobody names are left',
+    ['buffered tokens are listed by literal prefix, each once'],
+  ],
   ['hints are lost; the poll is the truth', ['a wake hint reaches every listener until it stops']],
   [
     'a commit is a row of single writes: what precedes a refusal or a failure stays',

@@ -3,15 +3,24 @@ import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { getActiveTestOrFail, test } from '@japa/runner'
-import { build, isBuildStale } from '../../scripts/demo/package.ts'
+import { build, installIntoShop, isBuildStale } from '../../scripts/demo/package.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TYPESCRIPT = join(ROOT, 'node_modules/typescript/bin/tsc')
 
+/** What `.env` would hold. */
+const SHOP_ENV = {
+  HOST: '127.0.0.1',
+  PORT: '3333',
+  LOG_LEVEL: 'error',
+  APP_KEY: 'k'.repeat(32),
+  APP_URL: 'http://127.0.0.1:3333',
+}
+
 /** Starts a script with the Node that runs the tests; it does not outlive the test. */
-function start(args: string[], env: NodeJS.ProcessEnv = {}) {
+function start(args: string[], env: NodeJS.ProcessEnv = {}, cwd = ROOT) {
   const child = spawn(process.execPath, args, {
-    cwd: ROOT,
+    cwd,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -68,6 +77,16 @@ test.group('demo | npm run demo', (group) => {
     await assert.rejects(() => fetch(`${url}/report`))
     const left = await readdir(temporary)
     assert.isUndefined(left.find((name) => name.startsWith('durable-shop-')))
+  })
+
+  test('the workflows of the shop survive a crash at every write', async ({ assert }) => {
+    await installIntoShop()
+    const env = { ...SHOP_ENV, NODE_ENV: 'test', NODE_TEST_CONTEXT: undefined }
+    const args = ['--import=@poppinss/ts-exec', '--test', 'tests/checkout_workflow.spec.ts']
+    const tests = start(args, env, join(ROOT, 'examples/shop'))
+    const code = await tests.ended
+    assert.equal(code, 0, tests.output())
+    assert.match(tests.output(), /^\S+ pass 6$/m)
   })
 
   test('the shop has the types that the published declarations promise', async ({ assert }) => {

@@ -112,7 +112,6 @@ test.group('documentation | links', () => {
       [...prose.matchAll(/`((?:src|tests|examples)\/[\w/.-]+)`/g)]
         .map(([, path]) => path)
         // What a script writes is not in the repository.
-        .filter((path) => path !== 'tests/bench/results.md')
         .filter((path) => !existsSync(join(ROOT, path)))
         .map((path) => `${file}: ${path}`)
     )

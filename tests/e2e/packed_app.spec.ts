@@ -88,6 +88,28 @@ if (!BUILT) {
       assert.equal(await app.node([tsc, '--noEmit', '-p', '.']), '')
     })
 
+    test('generates its barrels, which compile and are what it boots from', async ({ assert }) => {
+      assert.include(await app.ace('codegen'), 'created 2 file(s)')
+      const barrel = await app.read('.adonisjs/durable/workflows.ts')
+      for (const entry of ['order_workflow', 'stuck_workflow', 'billing/invoice_workflow']) {
+        assert.include(barrel, `'app/workflows/${entry}.ts': () => import('#workflows/${entry}')`)
+      }
+      await app.write(
+        'app/barrels.ts',
+        `import type { Barrel } from '@adonis-agora/durable'
+        import { steps } from '../.adonisjs/durable/steps.js'
+        import { workflows } from '../.adonisjs/durable/workflows.js'
+        export const barrels: Barrel[] = [workflows, steps]`
+      )
+      const tsc = join(app.root, 'node_modules/typescript/bin/tsc')
+      assert.equal(await app.node([tsc, '--noEmit', '-p', '.']), '')
+      // What the barrel names is imported; the directories were not read.
+      await app.write('.adonisjs/durable/workflows.ts', `${barrel}\nconsole.log('from the barrel')`)
+      const started = await app.ace('start:run', 'invoice')
+      assert.include(started, 'from the barrel')
+      assert.include(started, 'run is ')
+    })
+
     test('a worker process executes what another process started, and stops on SIGTERM', async ({
       assert,
     }) => {

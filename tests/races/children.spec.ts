@@ -212,7 +212,7 @@ for (const kind of await storesUnderTest()) {
         await first.start('top', null, 't')
         await world.parked('l')
         await world.parked('t')
-        world.gate(first).around('listCheckpointsByNamePrefix', () => new Promise(() => {}))
+        world.gate(first).around('queryCheckpoints', () => new Promise(() => {}))
         await first.cancel('t')
         await world.crash(first)
         assert.equal(await world.status('t'), 'cancelled')

@@ -111,6 +111,15 @@ for (const kind of await storesUnderTest()) {
       await engine.start('payer', 'a', 'p')
       assert.equal(await world.output('p'), 11)
       assert.deepEqual(await account(engine, 'a'), { balance: 11, log: ['one', 'p'] })
+      // What lies behind it is taken without another operation.
+      for (const op of ['fail', 'deposit', 'fail', 'deposit']) {
+        await engine.signalEntity('account', 'b', op, { id: op, amount: 1 })
+      }
+      await world.quiet()
+      assert.deepEqual(await account(engine, 'b'), { balance: 2, log: ['deposit', 'deposit'] })
+      await engine.cancel('entity:account:b~2')
+      await engine.start('payer', 'b', 'q')
+      assert.equal(await world.output('q'), 12)
       for (const [i, op] of ['unknown', 'huge', 'toString'].entries()) {
         await engine.start('failing', op, `g${i}`)
         await world.ended(`g${i}`)

@@ -53,6 +53,28 @@ for (const kind of await storesUnderTest()) {
       )
     })
 
+    for (const continuations of [false, {}] as const) {
+      const how = continuations ? 'continued' : 'replayed'
+      test(`a failed fan beside another branch is retried, ${how}`, async ({ assert }) => {
+        const engine = world.engine({ transport: 'held', continuations })
+        engine.register('w', '1', async (ctx) =>
+          Promise.all([
+            ctx.all(double, [0, 1]).then(() => ctx.localStep('after fan', () => 1)),
+            ctx.waitForSignal('t').then(() => ctx.localStep('after signal', () => 2)),
+          ])
+        )
+        await engine.start('w', null, 'r')
+        await world.held.complete(await world.held.task('double', 1), 'a')
+        await world.held.fail(await world.held.task('double', 2), { message: 'no' })
+        await world.ended('r')
+        await engine.signal('t', 'hello')
+        await engine.requeue('r')
+        await world.parked('r')
+        await world.held.complete(await world.held.task('double', 3), 'b')
+        assert.deepEqual(await world.output('r'), [1, 2])
+      })
+    }
+
     test('failures are gathered; allSettled answers them as values', async ({ assert }) => {
       const engine = world.engine()
       engine.handle('pick', (n) => {

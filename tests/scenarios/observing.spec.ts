@@ -139,6 +139,7 @@ for (const kind of await storesUnderTest()) {
       stop()
       await engine.start('w', null, 'r')
       assert.equal(await world.output('r'), 'done')
+      await world.quiet()
       assert.deepEqual(heard, [
         'run.started',
         'once',
@@ -149,6 +150,7 @@ for (const kind of await storesUnderTest()) {
       stopAgain()
       await engine.start('w', null, 'r2')
       await world.ended('r2')
+      await world.quiet()
       assert.lengthOf(heard, 5)
       assert.isAtLeast(world.reports.length, 4)
     })

@@ -149,6 +149,7 @@ export class Checks implements Watcher {
       const [, fence] = by.args as [unknown, LeaseFence?]
       const operator = fence?.owner.endsWith('/operator')
       if (operator && (before.status === 'failed' || after.seq < 0)) return
+      if (operator && isFailedChild(before) && after.status === 'failed') return
       // A transaction that a retry runs again: its failure was taken back.
       if (before.status === 'failed' && before.attempts === 0) return
     }
@@ -334,3 +335,7 @@ function describeRow(row: StepCheckpoint | undefined): string {
   if (row.error) parts.push(`error ${row.error.message}${row.error.reset ? ' (reset)' : ''}`)
   return parts.join(' ')
 }
+
+/** A child's failure is its recorded completion. */
+const isFailedChild = ({ name, output }: StepCheckpoint): boolean =>
+  name.startsWith('signal:child:') && (output as { ok?: boolean } | undefined)?.ok === false

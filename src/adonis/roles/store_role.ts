@@ -9,6 +9,7 @@ import type { WorkflowEngine } from '../../engine/workflow_engine.ts'
 import type { Transport } from '../../transport/ports.ts'
 import type { WorkerLogger } from '../../loop/worker_loop.ts'
 import { discoverAtBoot } from '../boot_discovery.ts'
+import { Triggers } from '../boot_triggers.ts'
 import { type Built, buildEngine } from '../build_engine.ts'
 import { checkConfig } from '../config_checks.ts'
 import type { DurableConfig } from '../define_config.ts'
@@ -33,6 +34,7 @@ export class StoreRole {
   readonly #config: DurableConfig
   readonly #loop = new LoopHost()
   #built?: Promise<Built>
+  #triggers?: Triggers
   #shutdown?: Promise<void>
 
   /** Throws `RuntimeException` for a config that cannot be used. */
@@ -60,29 +62,38 @@ export class StoreRole {
     }
   }
 
+  /** Runs are kept in this process only: no other one sees them, and they end with it. */
+  get isPrivate(): boolean {
+    return this.#config.store === undefined
+  }
+
   /** A worker loop runs in this process. */
   get isLooping(): boolean {
     return this.#loop.isRunning
   }
 
-  /** Registers the application's workflows and serves its steps. */
+  /**
+   * Registers the application's workflows, serves its steps, and begins to listen for what starts workflows
+   * where this process serves requests. A process that does not would start the runs of events that it
+   * only happens to emit; one with a worker loop listens from `work` on.
+   */
   async discover(): Promise<void> {
     const { engine, members } = await this.#build()
     const logger = await this.#logger()
-    await discoverAtBoot({
+    const workflows = await discoverAtBoot({
       app: this.#app,
       config: this.#config,
       engine,
       servesSteps: members.some(({ transport }) => transport.handle !== undefined),
       warn: (message) => logger.warn(`durable: ${message}`),
     })
+    this.#triggers = new Triggers({ app: this.#app, engine, workflows, logger })
+    if (this.#servesRequests) await this.#triggers.attach()
   }
 
   /** Starts the embedded loop where it is configured and this process serves requests. */
   async startEmbeddedLoop(): Promise<void> {
-    const environment = this.#app.getEnvironment?.()
-    const serves = environment === 'web' || environment === 'test'
-    if (!this.#config.worker?.embedded || !serves || this.#shutdown) return
+    if (!this.#config.worker?.embedded || !this.#servesRequests || this.#shutdown) return
     const { engine } = await this.#build()
     const logger = await this.#app.container.make('logger')
     void this.#loop.runEmbedded(engine, { ...this.loopSettings, logger })
@@ -91,11 +102,12 @@ export class StoreRole {
   /** Runs the loop until it is stopped, whatever `drive` says; answers its ticks. */
   async work(options: WorkOptions): Promise<number> {
     const { engine } = await this.#build()
+    await this.#triggers?.attach()
     return this.#loop.run(engine, options)
   }
 
   /**
-   * Drains, then closes transports and store. Every stage runs whatever the others do; rejects with the
+   * Stops listening, drains, then closes transports and store. Every stage runs whatever the others do; rejects with the
    * first error after all did. Idempotent.
    */
   shutdown(): Promise<void> {
@@ -115,12 +127,18 @@ export class StoreRole {
         errors.push(error)
       }
     }
+    await stage(() => this.#triggers?.detach())
     await stage(() => engine.beginDrain())
     await stage(() => this.#loop.stop())
     if (!this.#loop.hasDrained) await stage(() => engine.drain(this.loopSettings.drainTimeoutMs))
     for (const { transport } of members) await stage(() => transport.close?.())
     await stage(() => store.close?.())
     if (errors.length > 0) throw errors[0]
+  }
+
+  get #servesRequests(): boolean {
+    const environment = this.#app.getEnvironment?.()
+    return environment === 'web' || environment === 'test'
   }
 
   #build(): Promise<Built> {

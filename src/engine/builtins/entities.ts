@@ -32,6 +32,7 @@ const VERSION = '1'
 const OPS_PER_LINK = 500
 /** Operations a link remembers, so that one sent again is not applied again. */
 const REMEMBERED_OPS = 1000
+const REMEMBERED_KEYS = 10_000
 /** What is only handed to the store is tried again: that it failed once says nothing about the operation. */
 const DELIVERY: StepOptions = {
   retries: 20,
@@ -78,6 +79,8 @@ export interface EntitiesOptions {
 export class Entities implements EntitySender {
   readonly #options: EntitiesOptions
   readonly #configs = new Map<string, EntityConfig>()
+  /** The last link of a key that was live when last looked at. */
+  readonly #lastLinks = new Map<string, string>()
 
   constructor(options: EntitiesOptions) {
     this.#options = options
@@ -144,14 +147,28 @@ export class Entities implements EntitySender {
   async #ensureRun(name: string, key: string, namespace: string | undefined): Promise<void> {
     const { store, starter } = this.#options
     const id = entityToken(name, key)
+    const known = this.#lastLinks.get(id)
+    const run = known === undefined ? undefined : await store.getRun(known)
+    if (run && !isTerminalStatus(run.status)) return
     const first = await starter.start(ENTITY_WORKFLOW, { name, key }, id, { namespace })
-    if (!isTerminalStatus(first.status)) return
+    if (!isTerminalStatus(first.status)) return this.#remember(id, id)
     const last = await frontierOf(store, id)
-    if (!last || !isTerminalStatus(last.status)) return
+    if (!last) return
+    if (!isTerminalStatus(last.status)) return this.#remember(id, last.id)
     const input = await this.#inputAfter(last, name, key)
-    await starter.start(ENTITY_WORKFLOW, input, nextLinkId(last.id), {
-      namespace: last.namespace ?? namespace,
-    })
+    const next = nextLinkId(last.id)
+    await starter.start(ENTITY_WORKFLOW, input, next, { namespace: last.namespace ?? namespace })
+    this.#remember(id, next)
+  }
+
+  #remember(id: string, link: string): void {
+    this.#lastLinks.delete(id)
+    this.#lastLinks.set(id, link)
+    if (this.#lastLinks.size <= REMEMBERED_KEYS) return
+    for (const oldest of this.#lastLinks.keys()) {
+      this.#lastLinks.delete(oldest)
+      return
+    }
   }
 
   async #inputAfter(run: WorkflowRun, name: string, key: string): Promise<LinkInput> {

@@ -5,9 +5,12 @@
  */
 import type { Clock } from '../../foundation/clock.ts'
 import { nextLinkId } from '../../foundation/ids.ts'
+import { childrenOf } from '../../insight/lineage.ts'
 import { completionOf } from '../../replay/completion.ts'
 import type { FullStore } from '../../store/full_store.ts'
+import { runPages } from '../../store/paging.ts'
 import type { Effect } from '../../turns/effects.ts'
+import type { RunFilter } from '../../types/query.ts'
 import {
   isTerminalStatus,
   LIVE_RUN_STATUSES,
@@ -16,8 +19,8 @@ import {
 } from '../../types/run.ts'
 import type { EventHub } from '../event_hub.ts'
 import type { Wakes } from '../wakes.ts'
-import { childrenOf } from './lineage.ts'
 import { resultOf } from './result.ts'
+import { checkScope, withStatuses } from './scope.ts'
 
 export interface CancelOptions {
   /** Run the saga undos first, highest position first. */
@@ -27,6 +30,7 @@ export interface CancelOptions {
 }
 
 const UNFINISHED_BATCH = 100
+const CANCELS_A_PAGE = 100
 
 export interface CancellerOptions {
   store: FullStore
@@ -74,6 +78,23 @@ export class Canceller {
   /** Cancels runs that nobody waits for any more, each at the live end of its chain. */
   async cancelRuns(runIds: string[]): Promise<void> {
     for (const runId of runIds) await this.#cancelChain(runId, {})
+  }
+
+  /**
+   * Cancels every live run that matches, each through `cancel`; by cursor, so that runs which end or come
+   * meanwhile move no page.
+   */
+  async cancelWhere(filter: RunFilter, options?: CancelOptions): Promise<RunResult[]> {
+    checkScope('cancelWhere', filter)
+    const results: RunResult[] = []
+    const live = withStatuses(filter, LIVE_RUN_STATUSES)
+    for await (const page of runPages(this.#options.store, live, CANCELS_A_PAGE)) {
+      for (const { id } of page) {
+        const result = await this.cancel(id, options)
+        if (result) results.push(result)
+      }
+    }
+    return results
   }
 
   /** Repeats what a process that died left undone. */

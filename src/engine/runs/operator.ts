@@ -7,10 +7,11 @@
 import { NamespaceMismatch, RunNotFoundError } from '../../errors.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { bestEffort } from '../../foundation/failure.ts'
+import { CHILD_ROW } from '../../foundation/ids.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { TurnSettings } from '../../turns/needs.ts'
 import type { TurnQueue } from '../../turns/turn_queue.ts'
-import type { StepCheckpoint } from '../../types/checkpoint.ts'
+import type { CompletionEnvelope, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { RunResult, RunStatus, WorkflowRun } from '../../types/run.ts'
 import type { Wakes } from '../wakes.ts'
 import { resultOf, resultOfTurn } from './result.ts'
@@ -142,6 +143,7 @@ function resetRow(row: StepCheckpoint, now: number): StepCheckpoint | undefined 
   if (row.seq < 0) {
     return row.attempts === 0 ? undefined : { ...row, status: 'failed', attempts: 0 }
   }
+  if (row.kind === 'signal') return resetChild(row)
   if (row.kind !== 'local' && row.kind !== 'remote') return undefined
   const { error = { message: 'failed' }, attempts } = row
   // An answer that came while the run was over: a failure nobody has seen is simply tried again.
@@ -151,4 +153,13 @@ function resetRow(row: StepCheckpoint, now: number): StepCheckpoint | undefined 
   if (row.status !== 'failed' || attempts === 0) return undefined
   const reset = { attempts, retryable: error.retryable }
   return { ...row, attempts: 0, wakeAt: now, error: { ...error, retryable: true, reset } }
+}
+
+/** A child that ended with a failure: whether it is waited for anew the next turn decides. */
+function resetChild(row: StepCheckpoint): StepCheckpoint | undefined {
+  const completion = row.output as CompletionEnvelope | null | undefined
+  const failed = row.status === 'completed' && completion?.ok === false
+  if (!failed || !row.name.startsWith(CHILD_ROW)) return undefined
+  const error = { message: completion.error, reset: { attempts: row.attempts } }
+  return { ...row, status: 'failed', attempts: 0, error }
 }

@@ -11,7 +11,7 @@ import { messageOf } from '../../foundation/failure.ts'
 import { toStored } from '../../foundation/json.ts'
 import { keyProblem } from '../../foundation/keys.ts'
 import type { FullStore } from '../../store/full_store.ts'
-import type { ChildOrder, ChildPreparer } from '../../turns/needs.ts'
+import type { ChildOrder, ChildRuns } from '../../turns/needs.ts'
 import type { RunResult, SearchAttributes, WorkflowRun } from '../../types/run.ts'
 import type { StartOptions, WorkflowRef } from '../../types/workflow.ts'
 import type { Registry, RegisteredWorkflow } from '../registry.ts'
@@ -27,7 +27,7 @@ export interface StarterOptions {
   maxPayloadBytes: number
 }
 
-export class Starter implements ChildPreparer {
+export class Starter implements Pick<ChildRuns, 'prepare'> {
   readonly #options: StarterOptions
 
   constructor(options: StarterOptions) {

@@ -18,6 +18,24 @@ export function housekeeping(store: CompleteRoles): Housekeeping {
       return gone
     },
 
+    async deleteRunsIf(runIds, statuses) {
+      const runs = await store.getRuns(runIds)
+      const fitting = runs.filter(({ status }) => statuses.includes(status)).map(({ id }) => id)
+      await store.deleteRuns(fitting)
+      return fitting
+    },
+
+    /** Nothing tells what is buffered but taking it, token by token. */
+    async listBufferedTokens() {
+      return []
+    },
+
+    async dropBufferedSignals(tokens) {
+      for (const token of new Set(tokens)) {
+        while (await store.takeBufferedSignal(token));
+      }
+    },
+
     async pruneBufferedEvents() {
       return 0
     },

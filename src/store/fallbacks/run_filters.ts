@@ -12,18 +12,35 @@ const LATER = ['before', 'idPrefix', 'updatedAfter'] as const satisfies (keyof R
 export const usesLaterFilters = (query: RunQuery): boolean =>
   LATER.some((filter) => query[filter] !== undefined)
 
+/** Runs read at a time, at least; each further read doubles it. */
+const ROWS_A_READ = 100
+
 export async function listFiltered(
   store: Pick<RunRows, 'listRuns'>,
   query: RunQuery
 ): Promise<WorkflowRun[]> {
-  const { before, idPrefix, updatedAfter, page, size, ...rest } = query
-  const runs = await store.listRuns(rest)
+  const { before, idPrefix, updatedAfter, page, size, createdBefore, ...rest } = query
   const { limit, offset } = runPageWindow({ page, size })
-  return runs
-    .filter((run) => idPrefix === undefined || (idPrefix !== '' && run.id.startsWith(idPrefix)))
-    .filter((run) => updatedAfter === undefined || run.updatedAt.getTime() > updatedAfter)
-    .filter((run) => before === undefined || comesAfter(run, before))
-    .slice(offset, limit === undefined ? undefined : offset + limit)
+  const fits = (run: WorkflowRun) =>
+    (idPrefix === undefined || (idPrefix !== '' && run.id.startsWith(idPrefix))) &&
+    (updatedAfter === undefined || run.updatedAt.getTime() > updatedAfter) &&
+    (before === undefined || comesAfter(run, before))
+  const filter: RunQuery = rest
+  // What follows a cursor was created no later: the store skips what precedes it.
+  const bounds = [createdBefore, before && before.createdAt + 1].filter(
+    (each) => each !== undefined
+  )
+  if (bounds.length > 0) filter.createdBefore = Math.min(...bounds)
+  if (limit === undefined) {
+    const all = await store.listRuns(filter)
+    return all.filter(fits)
+  }
+  const wanted = offset + limit
+  for (let take = Math.max(wanted, ROWS_A_READ); ; take *= 2) {
+    const runs = await store.listRuns({ ...filter, page: 1, size: take })
+    const found = runs.filter(fits)
+    if (found.length >= wanted || runs.length < take) return found.slice(offset, wanted)
+  }
 }
 
 /** Newest first, ties by id descending. */

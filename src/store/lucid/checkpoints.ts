@@ -83,6 +83,9 @@ const FOR_REPLAY = `${WITHOUT_INPUT}, CASE WHEN status = 'completed' THEN NULL E
 const ofRun = (columns: string): string =>
   `SELECT ${columns} FROM ${T.checkpoints} WHERE run_id = ?`
 
+/** Whole rows of one run; its id is the first parameter. */
+export const CHECKPOINTS_OF_RUN = ofRun(ALL)
+
 export async function getCheckpoint(sql: Sql, runId: string, seq: number) {
   const [row] = await sql.run(`${ofRun(ALL)} AND seq = ?`, [runId.toWellFormed(), seq])
   return row ? readCheckpoint(row) : null
@@ -175,7 +178,7 @@ const STATUSES: CheckpointStatus[] = ['pending', 'running', 'completed', 'failed
  * Conditions of a range. Statuses stand in the text, from a closed list: only so can the partial index
  * over pending rows serve them.
  */
-function within(range: CheckpointRange): { text: string; bindings: Binding[] } {
+export function within(range: CheckpointRange): { text: string; bindings: Binding[] } {
   const parts: string[] = []
   const bindings: Binding[] = []
   if (range.fromSeq !== undefined) {

@@ -7,7 +7,19 @@
  */
 import type { Database } from '@adonisjs/lucid/database'
 import type { BufferedEvent, SignalWaiter, StepCheckpoint } from '../../types/checkpoint.ts'
-import type { CheckpointKey, CheckpointRange, RunFilter, RunQuery } from '../../types/query.ts'
+import type {
+  CheckpointKey,
+  CheckpointQuery,
+  CheckpointRange,
+  CheckpointStats,
+  RunFacetQuery,
+  RunFacetRow,
+  RunFilter,
+  RunQuery,
+  RunValueAxis,
+  RunValueFacetOptions,
+  RunValueFacetRow,
+} from '../../types/query.ts'
 import type { RunStatus, WorkflowRun } from '../../types/run.ts'
 import type { CheckpointSettlement } from '../ports/pending_settles.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
@@ -20,10 +32,12 @@ import type {
   TurnVerdict,
 } from '../ports/turn_commits.ts'
 import type { OptionalRoles, RequiredRoles } from '../state_store.ts'
+import * as aggregates from './aggregates.ts'
 import * as checkpoints from './checkpoints.ts'
 import * as claims from './claims.ts'
 import * as deliveries from './deliveries.ts'
 import * as due from './due_runs.ts'
+import * as folds from './folds.ts'
 import * as queries from './run_query.ts'
 import * as runs from './runs.ts'
 import { createDurableTables } from './schema/ensure.ts'
@@ -53,12 +67,7 @@ type NotYet =
   | 'getSchedule'
   | 'listSchedules'
   | 'deleteSchedule'
-  | 'runFacets'
-  | 'runValueFacets'
-  | 'checkpointStats'
-  | 'queryCheckpoints'
   | 'registerChildWaits'
-  | 'compactCheckpoints'
   | 'withScope'
   | 'notifyWake'
   | 'onWake'
@@ -112,8 +121,13 @@ export class LucidStateStore implements RequiredRoles, Omit<OptionalRoles, NotYe
     await runs.deleteRuns(this.#session, [runId])
   }
 
-  deleteRuns(runIds: string[]): Promise<number> {
-    return runs.deleteRuns(this.#session, runIds)
+  async deleteRuns(runIds: string[]): Promise<number> {
+    const gone = await runs.deleteRuns(this.#session, runIds)
+    return gone.length
+  }
+
+  deleteRunsIf(runIds: string[], statuses: RunStatus[]): Promise<string[]> {
+    return runs.deleteRuns(this.#session, runIds, statuses)
   }
 
   listRuns(query: RunQuery): Promise<WorkflowRun[]> {
@@ -122,6 +136,18 @@ export class LucidStateStore implements RequiredRoles, Omit<OptionalRoles, NotYe
 
   countRuns(query: RunFilter): Promise<number> {
     return queries.countRuns(this.#session, query)
+  }
+
+  runFacets(query: RunFacetQuery): Promise<RunFacetRow[]> {
+    return aggregates.runFacets(this.#session, query)
+  }
+
+  runValueFacets(
+    axis: RunValueAxis,
+    query: RunFacetQuery,
+    options?: RunValueFacetOptions
+  ): Promise<RunValueFacetRow[]> {
+    return aggregates.runValueFacets(this.#session, axis, query, options)
   }
 
   // Leases and claims
@@ -198,6 +224,14 @@ export class LucidStateStore implements RequiredRoles, Omit<OptionalRoles, NotYe
     return checkpoints.getCheckpointsForSettle(this.#session, keys)
   }
 
+  compactCheckpoints(
+    runId: string,
+    range: { fromSeq: number; toSeq: number },
+    folded: StepCheckpoint
+  ): Promise<boolean> {
+    return folds.compactCheckpoints(this.#session, runId, range, folded)
+  }
+
   hasCheckpoints(runId: string, range: CheckpointRange): Promise<boolean> {
     return checkpoints.hasCheckpoints(this.#session, runId, range)
   }
@@ -212,6 +246,14 @@ export class LucidStateStore implements RequiredRoles, Omit<OptionalRoles, NotYe
 
   listCheckpointsByNamePrefix(runId: string, prefixes: string[]): Promise<StepCheckpoint[]> {
     return checkpoints.listCheckpointsByNamePrefix(this.#session, runId, prefixes)
+  }
+
+  checkpointStats(runId: string): Promise<CheckpointStats> {
+    return aggregates.checkpointStats(this.#session, runId)
+  }
+
+  queryCheckpoints(runId: string, query: CheckpointQuery): Promise<StepCheckpoint[]> {
+    return aggregates.queryCheckpoints(this.#session, runId, query)
   }
 
   recordStepHeartbeat(runId: string, seq: number, at: Date, progress?: unknown): Promise<void> {
@@ -280,6 +322,14 @@ export class LucidStateStore implements RequiredRoles, Omit<OptionalRoles, NotYe
 
   takeBufferedSignal(token: string): Promise<{ payload: unknown } | null> {
     return signals.takeBufferedSignal(this.#session, token)
+  }
+
+  listBufferedTokens(prefixes: string[]): Promise<string[]> {
+    return signals.listBufferedTokens(this.#session, prefixes)
+  }
+
+  dropBufferedSignals(tokens: string[]): Promise<void> {
+    return signals.dropBufferedSignals(this.#session, tokens)
   }
 
   bufferEvent(event: BufferedEvent & { name: string }): Promise<void> {

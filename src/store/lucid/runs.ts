@@ -207,21 +207,35 @@ export async function getRuns(session: Session, runIds: string[]): Promise<Workf
   return found
 }
 
-/** Removes runs with what belongs to them, children rows first; answers how many runs went. */
-export async function deleteRuns(session: Session, runIds: string[]): Promise<number> {
+/**
+ * Removes runs with what belongs to them; with `statuses`, only those that have one of them. Answers which
+ * runs went.
+ */
+export async function deleteRuns(
+  session: Session,
+  runIds: string[],
+  statuses?: RunStatus[]
+): Promise<string[]> {
+  const { dialect } = session
   const ids = [...new Set(runIds.map((id) => id.toWellFormed()))].sort()
-  let removed = 0
+  const anyOf = (column: string) => dialect.isIn(column, 'text')
+  const chosen = statuses ? `${anyOf('id')} AND ${anyOf('status')}` : anyOf('id')
+  const removed: string[] = []
   for (let from = 0; from < ids.length; from += CHUNK) {
-    const chunk = session.dialect.list(ids.slice(from, from + CHUNK))
-    const anyOf = (column: string) => session.dialect.isIn(column, 'text')
-    removed += await session.atomically(async (sql) => {
+    const chunk = ids.slice(from, from + CHUNK)
+    const places = [dialect.list(chunk), ...(statuses ? [dialect.list(statuses)] : [])]
+    const gone = await session.atomically(async (sql) => {
       // The run first: whoever writes under its lock is done before, or finds it gone.
-      const gone = await sql.run(`DELETE FROM ${T.runs} WHERE ${anyOf('id')} RETURNING id`, [chunk])
+      const rows = await sql.run(`DELETE FROM ${T.runs} WHERE ${chosen} RETURNING id`, places)
+      const went = rows.map((row) => String(row.id))
+      // Without a condition, also what is left of a run that is long gone.
+      const owners = dialect.list(statuses ? went : chunk)
       for (const table of [T.attributes, T.signalWaiters, T.checkpoints]) {
-        await sql.run(`DELETE FROM ${table} WHERE ${anyOf('run_id')}`, [chunk])
+        await sql.run(`DELETE FROM ${table} WHERE ${anyOf('run_id')}`, [owners])
       }
-      return gone.length
+      return went
     })
+    removed.push(...gone)
   }
   return removed
 }

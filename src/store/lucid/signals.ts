@@ -3,7 +3,7 @@
  * by one statement, so one of several takers gets it, and gets exactly the row that went.
  */
 import type { BufferedEvent, SignalWaiter } from '../../types/checkpoint.ts'
-import { startsWith } from './dialect.ts'
+import { prefixEnd, startsWith } from './dialect.ts'
 import {
   EVENT_COLUMNS,
   eventColumns,
@@ -103,6 +103,37 @@ export async function takeBufferedSignal(
     [token.toWellFormed()]
   )
   return row ? { payload: readPayload(row.payload, row.id) } : null
+}
+
+/** Ranges of tokens, as rows of a JSON parameter. */
+const RANGES = { lo: 'text', hi: 'text' } as const
+/** Greater than every token: these have 255 bytes at most. */
+const BEYOND = '\u{10ffff}'.repeat(64)
+
+export async function listBufferedTokens(sql: Sql, prefixes: string[]): Promise<string[]> {
+  const tokens = new Set<string>()
+  for (let from = 0; from < prefixes.length; from += RUN_CHUNK) {
+    const ranges = prefixes.slice(from, from + RUN_CHUNK).map((prefix) => {
+      const lo = prefix.toWellFormed()
+      return { lo, hi: prefixEnd(lo) ?? BEYOND }
+    })
+    const rows = await sql.run(
+      `SELECT DISTINCT b.token FROM ${sql.dialect.jsonRows('p', RANGES)}
+       JOIN ${T.bufferedSignals} b ON b.token >= p.lo AND b.token < p.hi`,
+      [JSON.stringify(ranges)]
+    )
+    for (const row of rows) tokens.add(String(row.token))
+  }
+  return [...tokens]
+}
+
+export async function dropBufferedSignals(sql: Sql, tokens: string[]): Promise<void> {
+  const wanted = [...new Set(tokens.map((token) => token.toWellFormed()))].sort()
+  for (let from = 0; from < wanted.length; from += RUN_CHUNK) {
+    await sql.run(`DELETE FROM ${T.bufferedSignals} WHERE ${sql.dialect.isIn('token', 'text')}`, [
+      sql.dialect.list(wanted.slice(from, from + RUN_CHUNK)),
+    ])
+  }
 }
 
 export const readPayload = (payload: unknown, id: unknown): unknown =>

@@ -168,6 +168,7 @@ export const storedTimes = (row: StoredCheckpoint): RowTimes => ({
   status: row.status,
   parallelGroup: row.parallelGroup,
   attempts: row.attempts,
+  enqueuedAtMs: row.enqueuedAt,
   startedAtMs: row.startedAt,
   finishedAtMs: row.finishedAt,
   lastHeartbeatAtMs: row.lastHeartbeatAt,

@@ -176,6 +176,14 @@ export class MemoryRows {
     return this.tables.signals.takeBuffered(token)
   }
 
+  async listBufferedTokens(prefixes: string[]): Promise<string[]> {
+    return this.tables.signals.bufferedTokens(prefixes)
+  }
+
+  async dropBufferedSignals(tokens: string[]): Promise<void> {
+    for (const token of tokens) this.tables.signals.dropBuffered(token)
+  }
+
   async bufferEvent(event: BufferedEvent & { name: string }): Promise<void> {
     this.tables.events.put(event)
   }

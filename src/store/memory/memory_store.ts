@@ -191,6 +191,14 @@ export class InMemoryStateStore
     return runIds.filter((runId) => this.tables.deleteRun(runId)).length
   }
 
+  async deleteRunsIf(runIds: string[], statuses: RunStatus[]): Promise<string[]> {
+    const fits = (runId: string) => {
+      const run = this.tables.runs.get(runId)
+      return run !== undefined && statuses.includes(run.status)
+    }
+    return [...new Set(runIds)].filter((runId) => fits(runId) && this.tables.deleteRun(runId))
+  }
+
   /** Which runs a read may answer. */
   #sees(namespace?: string): (run: StoredRun) => boolean {
     const { namespace: own, nothing } = this.#scope

@@ -76,6 +76,15 @@ export class SignalTable {
     return this.#buffers.has(token)
   }
 
+  bufferedTokens(prefixes: string[]): string[] {
+    const tokens = [...this.#buffers.keys()]
+    return tokens.filter((token) => prefixes.some((prefix) => token.startsWith(prefix)))
+  }
+
+  dropBuffered(token: string): void {
+    this.#buffers.delete(token)
+  }
+
   takeBuffered(token: string): { payload: unknown } | null {
     const queue = this.#buffers.get(token)
     if (!queue) return null

@@ -27,6 +27,7 @@ export interface RowKey {
 /** What the aggregates take; times in epoch ms. */
 export interface RowTimes extends RowKey {
   attempts: number
+  enqueuedAtMs: number
   startedAtMs: number
   finishedAtMs: number
   lastHeartbeatAtMs?: number
@@ -38,6 +39,7 @@ export const rowTimes = (row: StepCheckpoint): RowTimes => ({
   status: row.status,
   parallelGroup: row.parallelGroup,
   attempts: row.attempts,
+  enqueuedAtMs: row.enqueuedAt.getTime(),
   startedAtMs: row.startedAt.getTime(),
   finishedAtMs: row.finishedAt.getTime(),
   lastHeartbeatAtMs: row.lastHeartbeatAt?.getTime(),
@@ -111,6 +113,7 @@ function addToGroup(group: CheckpointGroupStats, row: RowTimes): CheckpointGroup
   group.lastSeq = Math.max(group.lastSeq, row.seq)
   group.counts[row.status] = (group.counts[row.status] ?? 0) + 1
   group.attempts += row.attempts
+  group.enqueuedAt = Math.min(group.enqueuedAt ?? Infinity, row.enqueuedAtMs)
   group.startedAt = Math.min(group.startedAt ?? Infinity, row.startedAtMs)
   if (isSettledStatus(row.status)) {
     group.finishedAt = Math.max(group.finishedAt ?? -Infinity, row.finishedAtMs)

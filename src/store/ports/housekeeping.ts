@@ -1,11 +1,20 @@
 /*
  * Role: housekeeping. Optional.
  */
-import type { WorkflowRun } from '../../types/run.ts'
+import type { RunStatus, WorkflowRun } from '../../types/run.ts'
 
 export interface Housekeeping {
   /** `deleteRun` for many; answers how many runs went. */
   deleteRuns(runIds: string[]): Promise<number>
+  /**
+   * The same for those whose persisted status is one of `statuses` when the delete happens; answers which
+   * runs went (ours).
+   */
+  deleteRunsIf(runIds: string[], statuses: RunStatus[]): Promise<string[]>
+  /** Tokens with a buffered payload and one of these literal prefixes, each once (ours). */
+  listBufferedTokens(prefixes: string[]): Promise<string[]>
+  /** Drops every payload buffered on these tokens (ours). */
+  dropBufferedSignals(tokens: string[]): Promise<void>
   /** Deletes events published strictly before; with `limit`, the oldest. Answers how many. */
   pruneBufferedEvents(publishedBefore: number, limit?: number): Promise<number>
   /** `running` runs without a live lease, oldest lease first. */

@@ -82,7 +82,7 @@ export function countFacets(runs: Iterable<Pick<FacetSource, 'status' | 'origin'
 export function axisValues(axis: RunValueAxis, run: FacetSource): string[] {
   switch (axis) {
     case 'tag':
-      return [...new Set(run.tags ?? [])].filter((tag) => !isReservedTag(tag))
+      return tagValues(run.tags)
     case 'attributeKey':
       return Object.keys(run.searchAttributes ?? {})
     case 'origin':
@@ -95,16 +95,29 @@ export function axisValues(axis: RunValueAxis, run: FacetSource): string[] {
   }
 }
 
+/** The tags a run contributes, each once, without those of the engine. */
+export const tagValues = (tags: string[] | undefined): string[] =>
+  [...new Set(tags ?? [])].filter((tag) => !isReservedTag(tag))
+
 /** Counts one axis over runs; see `rankValues`. */
 export function countValues(
   axis: RunValueAxis,
   runs: Iterable<FacetSource>,
   options?: RunValueFacetOptions
 ): RunValueFacetRow[] {
+  return countEach(
+    Array.from(runs, (run) => axisValues(axis, run)),
+    options
+  )
+}
+
+/** Counts the values that runs contribute; see `rankValues`. */
+export function countEach(
+  contributions: string[][],
+  options?: RunValueFacetOptions
+): RunValueFacetRow[] {
   const counts = new Map<string, number>()
-  for (const run of runs) {
-    for (const value of axisValues(axis, run)) counts.set(value, (counts.get(value) ?? 0) + 1)
-  }
+  for (const value of contributions.flat()) counts.set(value, (counts.get(value) ?? 0) + 1)
   return rankValues(
     [...counts].map(([value, count]) => ({ value, count })),
     options

@@ -8,6 +8,7 @@ import { CHECKPOINT_CASES } from './state_store/checkpoints.ts'
 import { CHILD_CASES } from './state_store/children.ts'
 import { CLAIM_CASES } from './state_store/claims.ts'
 import { CONDITIONAL_RUN_CASES } from './state_store/conditional_runs.ts'
+import { DELETE_CASES } from './state_store/deletes.ts'
 import { DELIVERY_CASES } from './state_store/deliveries.ts'
 import { FAN_CASES } from './state_store/fans.ts'
 import { LEASE_CASES } from './state_store/leases.ts'
@@ -37,6 +38,7 @@ export const STATE_STORE_CASES: readonly StoreCase[] = [
   ...LEASE_CASES,
   ...QUERY_CASES,
   ...AGGREGATE_CASES,
+  ...DELETE_CASES,
   ...SIGNAL_CASES,
   ...FAN_CASES,
   ...SINGLETON_CASES,

@@ -15,7 +15,7 @@ import {
   type SignalWaiter,
   type StepCheckpoint,
 } from '../../types/checkpoint.ts'
-import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
+import { isTerminalStatus, type RunStatus, type WorkflowRun } from '../../types/run.ts'
 import type { Turn } from '../turn.ts'
 
 export function performChild(command: CommandOf<'child'>, turn: Turn): void {
@@ -23,11 +23,13 @@ export function performChild(command: CommandOf<'child'>, turn: Turn): void {
   if (turn.isWorking(seq)) return
   const row = turn.history.at(seq)
   if (row && isSettledStatus(row.status)) return
+  const rejoins = row?.attempts === 0
   // Registered before: only a notification can have been lost, and one look a turn finds it.
-  if (row && !turn.looksFirst(seq)) return
+  if (row && !rejoins && !turn.looksFirst(seq)) return
   turn.reserve(seq)
   const wait = new ChildWait(command, turn)
-  turn.send(() => (row ? wait.lookAgain(row) : wait.register()))
+  if (!row) turn.send(() => wait.register())
+  else turn.send(() => (rejoins ? wait.rejoin(row) : wait.lookAgain(row)))
 }
 
 /** One child's wait at one position. It releases the position when nothing is left to answer. */
@@ -55,6 +57,16 @@ class ChildWait {
     this.#await({ ...child, awaited: true })
   }
 
+  /**
+   * An operator brought the parent back: the child is waited for anew. The success of a retry that was
+   * started in its place comes with the commit; a child that is still failed is brought back too.
+   */
+  async rejoin(row: StepCheckpoint): Promise<void> {
+    const child = await this.#turn.lookUp(childOfRow(row.name) ?? this.#command.childId)
+    if (!child) return this.register()
+    this.#await({ ...child, awaited: true }, { retry: true })
+  }
+
   async lookAgain(row: StepCheckpoint): Promise<void> {
     const child = await this.#turn.lookUp(childOfRow(row.name) ?? this.#command.childId)
     if (!child) return this.register()
@@ -63,7 +75,7 @@ class ChildWait {
   }
 
   /** Puts the wait for a child; the child's state comes back with the commit. */
-  #await(child: WorkflowRun): void {
+  #await(child: WorkflowRun, { retry = false } = {}): void {
     const { journal } = this.#turn
     const placeholder = this.#row(child.id, 'running')
     this.#turn.looksFirst(placeholder.seq)
@@ -75,18 +87,28 @@ class ChildWait {
           waiter: this.#waiter(child.id),
           row: { ...placeholder, status: 'completed' },
         },
-        then: (verdict) => this.#registered(child, verdict),
+        then: (verdict) => this.#registered(child, verdict, retry),
       },
       { urgent: true }
     )
   }
 
-  #registered(child: WorkflowRun, verdict: TurnVerdict): void {
+  #registered(child: WorkflowRun, verdict: TurnVerdict, retry: boolean): void {
     const turn = this.#turn
     const state = verdict.children?.find(({ id }) => id === child.id)
     if (!state) turn.needs.effect({ kind: 'startChild', runId: child.id })
     if (this.#isSettled() || !state || !isTerminalStatus(state.status)) this.#release()
+    else if (retry && isFailure(state.status)) turn.send(() => this.#retry(state))
     else turn.send(() => this.#follow(state))
+  }
+
+  async #retry({ id }: ChildState): Promise<void> {
+    const status = await this.#turn.needs.children.retry(id)
+    const ended = status && isTerminalStatus(status) && !isFailure(status)
+    const child = ended ? await this.#turn.lookUp(id) : undefined
+    if (child && isTerminalStatus(child.status)) return this.#follow(child)
+    // It runs, or another operator holds it: its end tells, or the next look of a later turn.
+    this.#release()
   }
 
   /** A child that ended: its outcome, or the run it continued as. */
@@ -143,6 +165,8 @@ class ChildWait {
     return row
   }
 }
+
+const isFailure = (status: RunStatus): boolean => status === 'failed' || status === 'dead'
 
 /** Why a child never came to be, as its completion. */
 export function startFailure(workflow: string, thrown: unknown): CompletionEnvelope {

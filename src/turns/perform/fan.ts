@@ -8,6 +8,7 @@ import { isFinalFailure, maxAttempts } from '../../foundation/backoff.ts'
 import type { CommandOf } from '../../replay/commands.ts'
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import type { Turn } from '../turn.ts'
+import { foldWaves } from '../fold_waves.ts'
 import { performCall } from './call_step.ts'
 import { performChild } from './child.ts'
 
@@ -15,6 +16,7 @@ type FanCommand = CommandOf<'fan'>
 
 export function performFan(command: FanCommand, turn: Turn): void {
   const { from, to } = wavesInFlight(command, turn)
+  foldWaves(command, from, turn)
   for (let index = from; index < to; index++) {
     const member = command.member(index)
     const row = turn.history.at(member.seq)
@@ -24,9 +26,14 @@ export function performFan(command: FanCommand, turn: Turn): void {
   }
 }
 
-/** A fan that failed fast abandons its children; a replay says it again, which is harmless. */
-export function abandonChildren({ command, reading }: OpenAwait, turn: Turn): void {
-  if (command.kind !== 'fan' || reading.state !== 'answered' || !reading.decided) return
+/**
+ * The body sees a fan's answer. One that failed fast abandons its children, what succeeded is folded; a
+ * replay says it again, which is harmless.
+ */
+export function endFan({ command, reading }: OpenAwait, turn: Turn): void {
+  if (command.kind !== 'fan') return
+  foldWaves(command, command.size, turn)
+  if (reading.state !== 'answered' || !reading.decided) return
   const runIds = unfinishedChildren(command, turn)
   if (runIds.length > 0) turn.needs.effect({ kind: 'cancelRuns', runIds })
 }

@@ -141,6 +141,34 @@ const CASES: Case[] = [
     call: (s) => s.takeBufferedSignal('token-7'),
     indexes: ['durable_buffered_signals_token_idx'],
   },
+  {
+    name: 'the aggregates of a timeline',
+    call: (s) => s.checkpointStats('run-9'),
+    // By either index that begins with the run.
+    indexes: [],
+  },
+  {
+    name: 'a page of a timeline',
+    adhoc: true,
+    call: (s) => s.queryCheckpoints('run-7', { group: 'all:1', fromSeq: 19_000, limit: 500 }),
+    indexes: [ROW_KEY],
+  },
+  {
+    name: 'a page of rows by a prefix of their name',
+    adhoc: true,
+    call: (s) => s.queryCheckpoints('run-7', { namePrefixes: ['step-77'], limit: 500 }),
+    indexes: ['durable_checkpoints_name_idx'],
+  },
+  {
+    name: 'buffered tokens by prefixes',
+    call: (s) => s.listBufferedTokens(['token-7', 'token-9']),
+    indexes: ['durable_buffered_signals_token_idx'],
+  },
+  {
+    name: 'a conditional delete',
+    call: (s) => s.deleteRunsIf(['run-9'], ['completed']),
+    indexes: [RUN_KEY, 'durable_signal_waiters_run_idx'],
+  },
 ]
 
 /** Of 20,000 runs twenty are pending, running or due; one timeline has 20,000 rows, forty of them open. */
@@ -171,6 +199,9 @@ async function populate(db: Database, dialect: LucidDialect): Promise<void> {
   )
   await db.rawQuery(
     `INSERT INTO ${T.bufferedSignals} (token, payload) SELECT 'token-' || (n % 100), '1' FROM ${numbers}`
+  )
+  await db.rawQuery(
+    `INSERT INTO ${T.attributes} (run_id, "key", num_value) SELECT 'run-' || n, 'size', n FROM ${numbers}`
   )
   for (const table of Object.values(T)) await db.rawQuery(`ANALYZE ${table}`)
 }

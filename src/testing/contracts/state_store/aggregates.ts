@@ -244,6 +244,7 @@ function expectedStats(rows: StepCheckpoint[]): CheckpointStats {
         lastSeq: Math.max(...seqs(own)),
         counts,
         attempts: own.reduce((sum, row) => sum + row.attempts, 0),
+        enqueuedAt: Math.min(...own.map((row) => row.enqueuedAt.getTime())),
         startedAt: Math.min(...own.map((row) => row.startedAt.getTime())),
         finishedAt: max(settled.map((row) => row.finishedAt.getTime())),
         lastHeartbeatAt: max(own.flatMap((row) => row.lastHeartbeatAt?.getTime() ?? [])),
