@@ -125,6 +125,8 @@ export type {
   CorruptJsonReporter,
   LucidStoreOptions,
 } from './src/store/lucid/lucid_store.ts'
+export { CodecStateStore } from './src/store/codec/codec_store.ts'
+export type { CodecStoreOptions, PayloadCodec } from './src/store/codec/codec_store.ts'
 export { createDurableTables, dropDurableTables } from './src/store/lucid/schema/ensure.ts'
 export type { ProvisionOptions as CreateDurableTablesOptions } from './src/store/lucid/schema/ensure.ts'
 export { DURABLE_SCHEMA_REVISION } from './src/store/lucid/schema/revision.ts'
@@ -313,6 +315,7 @@ export {
   NamespaceMismatch,
   NestedWorkflowCallError,
   NonDeterminismError,
+  PayloadCodecError,
   RemoteStepError,
   RemoteStepTimeout,
   RemoteWorkflowTimeout,

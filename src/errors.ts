@@ -326,6 +326,24 @@ export class StoreUnavailableError extends DurableError {
   static override readonly code: string = 'store_unavailable'
 }
 
+/**
+ * The payload codec failed on a payload: a wrong key, a damaged row, a codec that cannot do its work. The
+ * payload stays as it is stored; `cause` is the error of the codec.
+ */
+export class PayloadCodecError extends DurableError {
+  static override readonly code: string = 'payload_codec'
+  /** The run it belongs to, when it belongs to one. */
+  readonly runId?: string
+  /** The position in that run; absent for the input, output or error of the run itself. */
+  readonly seq?: number
+
+  constructor(message: string, about: { runId?: string; seq?: number; cause?: unknown } = {}) {
+    super(message, { cause: about.cause })
+    this.runId = about.runId
+    this.seq = about.seq
+  }
+}
+
 /** The transport could not be reached or failed; `cause` is the driver's error. */
 export class TransportUnavailableError extends DurableError {
   static override readonly code: string = 'transport_unavailable'

@@ -108,6 +108,10 @@ export function read(thrown: object, key: PropertyKey): unknown {
   }
 }
 
+/** True for an error with this code, whichever copy of the package made it. */
+export const hasCode = (thrown: unknown, code: string): thrown is Error & { code: string } =>
+  isErrorLike(thrown) && read(thrown, 'code') === code
+
 function describe(thrown: unknown): string {
   if (typeof thrown === 'string') return thrown
   for (const form of [JSON.stringify, String]) {

@@ -22,6 +22,7 @@ import {
   type OptionalMember,
   type RequiredMember,
 } from './ports/members.ts'
+import { isStandIn } from './ports/stand_in.ts'
 import type { RunQuery } from '../types/query.ts'
 import type { OptionalRoles, RequiredRoles, StateStore } from './state_store.ts'
 
@@ -92,7 +93,8 @@ function forward(store: StateStore, name: RequiredMember | OptionalMember): Call
   return (...args) => Reflect.apply(store[name] as Call, store, args)
 }
 
-const has = (store: StateStore, name: OptionalMember): boolean => typeof store[name] === 'function'
+const has = (store: StateStore, name: OptionalMember): boolean =>
+  typeof store[name] === 'function' && !isStandIn(store[name])
 
 /** What to complete; groups that only make sense together are missing together. */
 function missingMembers(store: StateStore): Set<OptionalMember> {

@@ -6,8 +6,13 @@
 import { runInWorkflowScope } from '../authoring/ambient.ts'
 import { validateStandard } from '../authoring/validate_standard.ts'
 import { createCtx } from '../ctx/create_ctx.ts'
-import { FatalError, NamespaceMismatch, WorkflowNotRegisteredError } from '../errors.ts'
-import { bestEffort } from '../foundation/failure.ts'
+import {
+  FatalError,
+  NamespaceMismatch,
+  PayloadCodecError,
+  WorkflowNotRegisteredError,
+} from '../errors.ts'
+import { bestEffort, hasCode } from '../foundation/failure.ts'
 import { nextLinkId } from '../foundation/ids.ts'
 import { cloneJson } from '../foundation/json.ts'
 import { debug } from '../foundation/debug.ts'
@@ -61,7 +66,7 @@ export class RunTurn {
     const { run } = claimed
     const hold = this.#leases.hold(run.id, owner)
     try {
-      const refused = this.#refusal(run)
+      const refused = claimed.unreadable ?? this.#refusal(run)
       if (refused) return await this.#giveBack(claimed, hold, refused)
       const workflow = this.#needs.lookup.find(run.workflow, run.workflowVersion)!
       return await this.#drive(claimed, workflow, hold, handle)
@@ -104,7 +109,14 @@ export class RunTurn {
       })
     }
     for (;;) {
-      const turn = await this.#open(claimed, run, hold, kept)
+      let turn: Turn
+      try {
+        turn = await this.#open(claimed, run, hold, kept)
+      } catch (error) {
+        // Nothing was written under this turn number yet. A process with the right key may read it.
+        if (run !== claimed.run || !hasCode(error, PayloadCodecError.code)) throw error
+        return await this.#giveBack(claimed, hold, error)
+      }
       handle.ring = () => {
         turn.news = true
         turn.ring()

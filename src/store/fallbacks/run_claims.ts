@@ -2,7 +2,8 @@
  * Fallback of taking a run: lease, read, conditional flip, and the lease given back when that fails. A
  * batch is a listing whose runs are claimed one by one, in order.
  */
-import { bestEffort } from '../../foundation/failure.ts'
+import { PayloadCodecError } from '../../errors.ts'
+import { bestEffort, hasCode } from '../../foundation/failure.ts'
 import { compareText } from '../../foundation/versions.ts'
 import type { WorkflowRun } from '../../types/run.ts'
 import type { ClaimedRun, DueClaim, RunClaim, RunClaims } from '../ports/run_claims.ts'
@@ -27,6 +28,7 @@ export function runClaims(store: CompleteRoles): RunClaims {
     async claimDueRuns(claim) {
       const excluded = new Set(claim.exclude)
       const claimed: ClaimedRun[] = []
+      let unreadable: Error | undefined
       if (claim.limit <= 0) return claimed
       // Runs that others hold take places in a listing: look further until there is nothing further.
       for (let size = claim.limit + excluded.size; ; size *= 2) {
@@ -34,12 +36,20 @@ export function runClaims(store: CompleteRoles): RunClaims {
         for (const run of found) {
           if (excluded.has(run.id)) continue
           excluded.add(run.id)
-          const taken = await store.claimRun({ ...claim, runId: run.id, from: [run.status] })
-          if (taken) claimed.push(taken)
+          try {
+            const taken = await store.claimRun({ ...claim, runId: run.id, from: [run.status] })
+            if (taken) claimed.push(taken)
+          } catch (error) {
+            // It was let go again; the runs behind it must not wait for its key.
+            if (!hasCode(error, PayloadCodecError.code)) throw error
+            unreadable ??= error
+          }
           if (claimed.length === claim.limit) return claimed
         }
-        if (found.length < size) return claimed
+        if (found.length < size) break
       }
+      if (unreadable && claimed.length === 0) throw unreadable
+      return claimed
     },
   }
 }

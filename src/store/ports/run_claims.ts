@@ -25,6 +25,8 @@ export interface ClaimedRun {
   previousStatus: RunStatus
   /** Turn count before the claim; undefined for a run that never began. */
   previousTurns: number | undefined
+  /** The claim stands, but payloads of the run cannot be read here and are absent: give it back. */
+  unreadable?: Error
 }
 
 export interface DueClaim {

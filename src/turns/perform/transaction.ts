@@ -3,7 +3,7 @@
  * written last, under a lock of the run row, and only while the turn still holds the run: a turn that
  * lost its lease in user code rolls everything back.
  */
-import { read, toStepError } from '../../foundation/failure.ts'
+import { hasCode, toStepError } from '../../foundation/failure.ts'
 import type { CommandOf } from '../../replay/commands.ts'
 import { TransactionSpoiledError } from '../../errors.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
@@ -86,7 +86,4 @@ async function execute(
   }
 }
 
-const isSpoiled = (error: unknown): boolean =>
-  typeof error === 'object' &&
-  error !== null &&
-  read(error, 'code') === TransactionSpoiledError.code
+const isSpoiled = (error: unknown): boolean => hasCode(error, TransactionSpoiledError.code)
