@@ -2,12 +2,14 @@
  * Every store that the behaviour of engines is tested on. A kind is opened once per group of tests and
  * gives each test empty data.
  */
+import { CodecStateStore } from '../../src/store/codec/codec_store.ts'
 import { OPTIONAL_MEMBERS } from '../../src/store/ports/members.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
 import { DURABLE_TABLES } from '../../src/store/lucid/schema/tables.ts'
 import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
 import { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
 import { backend } from './backends.ts'
+import { aesCodec } from './codecs.ts'
 import { createDatabase, type Dialect, type TestDatabase } from './databases.ts'
 
 export interface OpenStore {
@@ -42,6 +44,17 @@ const required: StoreKind = {
   }),
 }
 
+/** Everything is encrypted, and whatever a store would have to read of a payload is missed. */
+const codec: StoreKind = {
+  name: 'codec over memory',
+  complete: true,
+  open: async () => ({
+    empty: async () =>
+      new CodecStateStore(new InMemoryStateStore(), aesCodec(), { coverage: 'extended' }),
+    close: async () => {},
+  }),
+}
+
 const lucid = (dialect: Dialect): StoreKind => ({
   name: `Lucid on ${dialect}`,
   complete: true,
@@ -65,7 +78,7 @@ const lucid = (dialect: Dialect): StoreKind => ({
 
 /** `fallbacks: false` leaves out the stripped store: for what only a complete store promises. */
 export async function storesUnderTest(options: { fallbacks?: boolean } = {}): Promise<StoreKind[]> {
-  const kinds = options.fallbacks === false ? [memory] : [memory, required]
+  const kinds = options.fallbacks === false ? [memory, codec] : [memory, codec, required]
   kinds.push(lucid('sqlite'))
   if (await backend('postgres')) kinds.push(lucid('postgres'))
   return kinds
