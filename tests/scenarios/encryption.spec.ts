@@ -292,6 +292,27 @@ test.group('Encryption | an engine with another key', (group) => {
     assert.deepEqual(await world.output('r'), ['x!', 'now'])
   })
 
+  test('one that died with its process waits for an engine with its key', async ({ assert }) => {
+    const right = world.engine()
+    right.register('w', '1', async (ctx) => ctx.localStep('hangs', () => new Promise(() => {})))
+    await right.start('w', 'x', 'r')
+    await world.reached('r', 'running')
+    await world.quiet()
+    await world.crash(right)
+    const wrong = stranger()
+    register(wrong)
+    world.time.jump(120_000)
+    for (let pass = 0; pass < 5; pass++) await wrong.recoverIncomplete()
+    assert.lengthOf(refusals(), 1)
+    world.time.jump(60_000)
+    await wrong.recoverIncomplete()
+    assert.lengthOf(refusals(), 2)
+    const next = world.engine()
+    next.register('w', '1', async (ctx, text) => ctx.localStep('hangs', () => text))
+    await next.recoverIncomplete()
+    assert.equal(await world.output('r'), 'x')
+  })
+
   test('resuming it says what is wrong', async ({ assert }) => {
     const right = world.engine()
     register(right)

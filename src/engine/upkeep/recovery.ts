@@ -5,7 +5,8 @@
  * own, so that a late commit of the lost turn, even one of this very process, is refused.
  */
 import type { Clock } from '../../foundation/clock.ts'
-import { bestEffort } from '../../foundation/failure.ts'
+import { PayloadCodecError } from '../../errors.ts'
+import { bestEffort, hasCode } from '../../foundation/failure.ts'
 import { completionOf } from '../../replay/completion.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { TurnVerdict } from '../../store/ports/turn_commits.ts'
@@ -31,8 +32,12 @@ export interface RecoveryOptions {
   report: (error: unknown, what: string) => void
 }
 
+/** How long a run whose payloads cannot be read here is left to processes that can. */
+const UNREADABLE_MS = 60_000
+
 export class Recovery {
   readonly #options: RecoveryOptions
+  readonly #unreadable = new Map<string, number>()
 
   constructor(options: RecoveryOptions) {
     this.#options = options
@@ -43,15 +48,25 @@ export class Recovery {
     const { store, namespace, isExecuting, report } = this.#options
     const moved: RunResult[] = []
     for (const orphan of await store.listOrphanedRuns(nowMs, namespace)) {
-      if (isExecuting(orphan.id)) continue
+      if (isExecuting(orphan.id) || this.#isLeftAlone(orphan.id, nowMs)) continue
       try {
         const result = await this.#take(orphan.id, nowMs)
         if (result) moved.push(result)
       } catch (error) {
+        if (hasCode(error, PayloadCodecError.code)) {
+          this.#unreadable.set(orphan.id, nowMs + UNREADABLE_MS)
+        }
         report(error, `the recovery of run ${orphan.id}`)
       }
     }
     return moved
+  }
+
+  #isLeftAlone(runId: string, nowMs: number): boolean {
+    const until = this.#unreadable.get(runId)
+    if (until === undefined || until > nowMs) return until !== undefined
+    this.#unreadable.delete(runId)
+    return false
   }
 
   async #take(runId: string, nowMs: number): Promise<RunResult | undefined> {
