@@ -121,6 +121,7 @@ export const SETTLEMENT = object<CheckpointSettlement>(
     finishedAt: 'clear',
     startedAt: 'clear',
     wakeAt: 'clear',
+    upToAttempt: 'clear',
   },
   ofRow
 )
