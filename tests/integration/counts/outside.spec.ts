@@ -64,7 +64,8 @@ for (const kind of await countedStores()) {
         await setTimeout(20)
       }
       await rig.world.quiet()
-      assert.equal(await median(1000), early)
+      // A wake that meets a turn under way costs one statement more, early or late.
+      assert.isAtMost(await median(1000), early + 1)
     }).timeout(3 * MINUTE)
   })
 }
