@@ -8,7 +8,6 @@ import { createDurableTables } from '../../src/store/lucid/schema/ensure.ts'
 import { DURABLE_TABLES } from '../../src/store/lucid/schema/tables.ts'
 import { backend, backendUrl } from '../helpers/backends.ts'
 import { CONNECTION, createDatabase, openDatabase } from '../helpers/databases.ts'
-import { CASES_OF_LATER_SLICES } from './lucid_exceptions.ts'
 
 const EMPTY = Object.values(DURABLE_TABLES)
   .map((table) => `delete from "${table}"`)
@@ -24,16 +23,12 @@ async function makeSchema() {
   return location
 }
 
-runStateStoreContract(
-  'Lucid on Postgres',
-  async () => {
-    if (!(await backend('postgres'))) {
-      throw new StateStoreUnavailableError(`no Postgres at ${backendUrl('postgres')}`)
-    }
-    const db = openDatabase(await (schema ??= makeSchema()))
-    await db.rawQuery(EMPTY)
-    const store = new LucidStateStore(db, { connectionName: CONNECTION })
-    return { store, cleanup: () => db.manager.closeAll() }
-  },
-  { except: CASES_OF_LATER_SLICES }
-)
+runStateStoreContract('Lucid on Postgres', async () => {
+  if (!(await backend('postgres'))) {
+    throw new StateStoreUnavailableError(`no Postgres at ${backendUrl('postgres')}`)
+  }
+  const db = openDatabase(await (schema ??= makeSchema()))
+  await db.rawQuery(EMPTY)
+  const store = new LucidStateStore(db, { connectionName: CONNECTION })
+  return { store, cleanup: () => db.manager.closeAll() }
+})

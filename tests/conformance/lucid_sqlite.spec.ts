@@ -4,15 +4,10 @@
 import { runStateStoreContract } from '../../src/testing/conformance.ts'
 import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
 import { createDatabase } from '../helpers/databases.ts'
-import { CASES_OF_LATER_SLICES } from './lucid_exceptions.ts'
 
-runStateStoreContract(
-  'Lucid on SQLite',
-  async () => {
-    const { db, connectionName, cleanup } = await createDatabase('sqlite')
-    const store = new LucidStateStore(db, { connectionName })
-    await store.ensureSchema()
-    return { store, cleanup }
-  },
-  { except: CASES_OF_LATER_SLICES }
-)
+runStateStoreContract('Lucid on SQLite', async () => {
+  const { db, connectionName, cleanup } = await createDatabase('sqlite')
+  const store = new LucidStateStore(db, { connectionName })
+  await store.ensureSchema()
+  return { store, cleanup }
+})

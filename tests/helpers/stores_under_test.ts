@@ -67,9 +67,7 @@ const lucid = (dialect: Dialect): StoreKind => ({
       database,
       close: () => database.cleanup(),
       async empty() {
-        for (const table of Object.values(DURABLE_TABLES)) {
-          if (table !== DURABLE_TABLES.schedules) await database.db.from(table).delete()
-        }
+        for (const table of Object.values(DURABLE_TABLES)) await database.db.from(table).delete()
         return store
       },
     }

@@ -7,6 +7,7 @@ import type { SeqRange } from '../../foundation/control_flow.ts'
 import { encodeJson } from '../../foundation/json.ts'
 import type { BufferedEvent, SignalWaiter, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { WorkflowRun } from '../../types/run.ts'
+import type { ScheduleRecord } from '../../types/schedule.ts'
 import { storedNamespace } from '../ports/run_rules.ts'
 import type { Fields, FieldType } from './dialect.ts'
 import { readJson } from './json_columns.ts'
@@ -90,8 +91,21 @@ const EVENT_FIELDS = {
   publishedAt: ['published_at', 'ms'],
 } as const satisfies FieldsOf<BufferedEvent>
 
+const SCHEDULE_FIELDS = {
+  id: ['id', 'text'],
+  workflow: ['workflow', 'text'],
+  spec: ['spec', 'json'],
+  paused: ['paused', 'flag'],
+  namespace: ['namespace', 'text'],
+  lastFiredAt: ['last_fired_at', 'ms'],
+  createdAt: ['created_at', 'date'],
+  updatedAt: ['updated_at', 'date'],
+} as const satisfies FieldsOf<ScheduleRecord>
+
 /** Columns of a run whose `undefined` in a patch changes nothing: they always have a value. */
 const ALWAYS_SET = new Set(['workflow', 'workflowVersion', 'status', 'createdAt', 'updatedAt'])
+/** The same of a schedule. */
+const ALWAYS_SCHEDULED = new Set(['workflow', 'paused', 'createdAt', 'updatedAt'])
 const WAIT_COLUMNS = ['wait_from', 'wait_to']
 
 const columnsOf = (fields: Record<string, Field>): string[] =>
@@ -101,6 +115,7 @@ export const RUN_COLUMNS = [...columnsOf(RUN_FIELDS), ...WAIT_COLUMNS]
 export const CHECKPOINT_COLUMNS = columnsOf(CHECKPOINT_FIELDS)
 export const WAITER_COLUMNS = columnsOf(WAITER_FIELDS)
 export const EVENT_COLUMNS = columnsOf(EVENT_FIELDS)
+export const SCHEDULE_COLUMNS = columnsOf(SCHEDULE_FIELDS)
 
 const FIELD_TYPES: Record<Form, FieldType> = {
   text: 'text',
@@ -141,13 +156,7 @@ export function runColumns(run: WorkflowRun): Columns {
 
 /** The columns that a patch of a run writes, in one order whatever that of its keys. */
 export function runPatchColumns(patch: Partial<WorkflowRun>): Columns {
-  const columns: Columns = {}
-  for (const [key, [column, form]] of Object.entries<Field>(RUN_FIELDS)) {
-    if (key === 'id' || !Object.hasOwn(patch, key)) continue
-    const value = patch[key as keyof WorkflowRun]
-    if (value === undefined && ALWAYS_SET.has(key)) continue
-    columns[column] = encodeValue(form, value, column)
-  }
+  const columns = patched(RUN_FIELDS, patch, ALWAYS_SET)
   if (Object.hasOwn(patch, 'namespace')) columns.namespace = storedNamespace(patch.namespace)
   if (Object.hasOwn(patch, 'waitSeqs')) {
     columns.wait_from = patch.waitSeqs?.from ?? null
@@ -196,6 +205,20 @@ export function readEvent(row: Row): BufferedEvent {
   return decode(EVENT_FIELDS, row, DURABLE_TABLES.bufferedEvents, key) as unknown as BufferedEvent
 }
 
+export const scheduleColumns = (record: ScheduleRecord): Columns => encode(SCHEDULE_FIELDS, record)
+
+/** The columns that a patch of a schedule writes; when it was created never changes. */
+export function schedulePatchColumns(patch: Partial<ScheduleRecord>): Columns {
+  const columns = patched(SCHEDULE_FIELDS, patch, ALWAYS_SCHEDULED)
+  delete columns.created_at
+  return columns
+}
+
+export const readSchedule = (row: Row): ScheduleRecord =>
+  decode(SCHEDULE_FIELDS, row, DURABLE_TABLES.schedules, () =>
+    String(row.id)
+  ) as unknown as ScheduleRecord
+
 /** The columns that have a value: what a JSON row source needs. */
 export function compact(columns: Columns): Columns {
   const kept: Columns = {}
@@ -221,6 +244,22 @@ function encode<T extends object>(fields: Record<string, Field>, object: T): Col
   for (const key in fields) {
     const [column, form] = fields[key]
     columns[column] = encodeValue(form, object[key as keyof T], column)
+  }
+  return columns
+}
+
+/** The columns of the keys that a patch has, its id left out; an `undefined` for one of `always` is none. */
+function patched<T extends object>(
+  fields: Record<string, Field>,
+  patch: T,
+  always: Set<string>
+): Columns {
+  const columns: Columns = {}
+  for (const [key, [column, form]] of Object.entries(fields)) {
+    if (key === 'id' || !Object.hasOwn(patch, key)) continue
+    const value = patch[key as keyof T]
+    if (value === undefined && always.has(key)) continue
+    columns[column] = encodeValue(form, value, column)
   }
   return columns
 }

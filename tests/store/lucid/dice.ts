@@ -2,6 +2,7 @@
  * Random arguments of store calls, the same ones for the same seed.
  */
 import type { StepCheckpoint } from '../../../src/types/checkpoint.ts'
+import type { ScheduleRecord } from '../../../src/types/schedule.ts'
 import type { RunStatus, WorkflowRun } from '../../../src/types/run.ts'
 
 export const RUNS = ['a', 'b', 'c', 'd']
@@ -106,6 +107,18 @@ export class Dice {
         searchAttributes: this.maybe({ n: this.below(5), s: this.token(), b: this.next() < 0.5 }),
       }),
       createdAt: new Date(nowMs - this.below(20)),
+      updatedAt: new Date(nowMs),
+    }
+  }
+
+  schedule(nowMs: number): Omit<ScheduleRecord, 'id'> {
+    return {
+      workflow: this.one(['w1', 'w2']),
+      spec: this.payload(),
+      paused: this.next() < 0.5,
+      namespace: this.namespace(),
+      lastFiredAt: this.maybe(nowMs - this.below(99)),
+      createdAt: new Date(nowMs),
       updatedAt: new Date(nowMs),
     }
   }

@@ -80,6 +80,7 @@ async function snapshot(store: Both): Promise<unknown> {
     runs: await store.listRuns({}),
     rows: await Promise.all(RUNS.map((id) => store.listCheckpoints(id))),
     waiters: waiters.sort((a, b) => (a.token < b.token ? -1 : 1)),
+    schedules: await store.listSchedules(),
   }
 }
 
@@ -318,6 +319,16 @@ call(
     await s.pruneBufferedEvents(before, 1),
     await s.removeBufferedEvent(id === 'e1' ? 'e2' : 'none'),
   ]
+)
+call(
+  'schedules',
+  (d, now) => [d.one(['a', 'A', 'b']), d.schedule(now), d.below(5), d.maybe(true)] as const,
+  async (s, [id, { createdAt, updatedAt, ...fields }, which, paused]) => {
+    if (which === 0) return s.createSchedule({ id, createdAt, updatedAt, ...fields })
+    if (which === 1) return s.deleteSchedule(id)
+    if (which === 2) return [await s.getSchedule(id), await s.listSchedules({ paused })]
+    return s.updateSchedule(id, { ...fields, updatedAt })
+  }
 )
 for (const copy of ['', ' again', ' once more']) {
   call(

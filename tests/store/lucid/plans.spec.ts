@@ -165,6 +165,11 @@ const CASES: Case[] = [
     indexes: ['durable_buffered_signals_token_idx'],
   },
   {
+    name: 'a schedule',
+    call: (s) => s.updateSchedule('schedule-7', { paused: true }),
+    indexes: ['durable_schedules_pkey'],
+  },
+  {
     name: 'a conditional delete',
     call: (s) => s.deleteRunsIf(['run-9'], ['completed']),
     indexes: [RUN_KEY, 'durable_signal_waiters_run_idx'],
@@ -202,6 +207,10 @@ async function populate(db: Database, dialect: LucidDialect): Promise<void> {
   )
   await db.rawQuery(
     `INSERT INTO ${T.attributes} (run_id, "key", num_value) SELECT 'run-' || n, 'size', n FROM ${numbers}`
+  )
+  await db.rawQuery(
+    `INSERT INTO ${T.schedules} (id, workflow, created_at, updated_at)
+     SELECT 'schedule-' || n, 'w1', 1, 1 FROM ${numbers}`
   )
   for (const table of Object.values(T)) await db.rawQuery(`ANALYZE ${table}`)
 }

@@ -30,6 +30,15 @@ const pending = (seq: number) => makeRow('r', seq, { status: 'pending', input: 1
 const held = (store: LucidStateStore) => store.createRun(heldRun('r'))
 const claim = { owner: 'me', leaseUntilMs: ms(99), nowMs: ms(10) }
 
+const schedule = {
+  id: 's',
+  workflow: 'orders',
+  spec: { everyMs: 5 },
+  paused: false,
+  createdAt: at(0),
+  updatedAt: at(0),
+}
+
 const heldWith =
   (...seqs: number[]) =>
   async (store: LucidStateStore) => {
@@ -357,6 +366,13 @@ const BUDGETS: Budget[] = [
   { name: 'listBufferedEvents', statements: 1, call: (s) => s.listBufferedEvents('n', 5) },
   { name: 'removeBufferedEvent', statements: 1, call: (s) => s.removeBufferedEvent('e') },
   { name: 'pruneBufferedEvents', statements: 1, call: (s) => s.pruneBufferedEvents(ms(1), 5) },
+  { name: 'createSchedule', statements: 1, call: (s) => s.createSchedule(schedule) },
+  { name: 'createSchedule, taken', statements: 1, call: (s) => s.createSchedule(schedule) },
+  { name: 'updateSchedule', statements: 1, call: (s) => s.updateSchedule('s', { paused: true }) },
+  { name: 'updateSchedule of nothing', statements: 1, call: (s) => s.updateSchedule('s', {}) },
+  { name: 'getSchedule', statements: 1, call: (s) => s.getSchedule('s') },
+  { name: 'listSchedules', statements: 1, call: (s) => s.listSchedules({ paused: false }) },
+  { name: 'deleteSchedule', statements: 1, call: (s) => s.deleteSchedule('s') },
   {
     name: 'transaction with one fenced checkpoint',
     statements: { postgres: 3, sqlite: 4 },

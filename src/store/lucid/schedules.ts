@@ -1,0 +1,69 @@
+/*
+ * Persisted schedules, one row and one statement each. That a schedule exists or is taken is decided by
+ * the statement that writes (invariant 4).
+ */
+import type { ScheduleRecord } from '../../types/schedule.ts'
+import {
+  listed,
+  readSchedule,
+  SCHEDULE_COLUMNS,
+  scheduleColumns,
+  schedulePatchColumns,
+} from './rows.ts'
+import { DURABLE_TABLES as T } from './schema/tables.ts'
+import type { Sql } from './session.ts'
+
+const COLUMNS = listed(SCHEDULE_COLUMNS)
+
+export async function createSchedule(sql: Sql, record: ScheduleRecord): Promise<boolean> {
+  const columns = scheduleColumns(record)
+  const rows = await sql.run(
+    `INSERT INTO ${T.schedules} (${COLUMNS}) VALUES (${SCHEDULE_COLUMNS.map(() => '?').join(', ')})
+     ON CONFLICT (id) DO NOTHING RETURNING id`,
+    SCHEDULE_COLUMNS.map((column) => columns[column])
+  )
+  return rows.length > 0
+}
+
+export async function updateSchedule(
+  sql: Sql,
+  id: string,
+  patch: Partial<ScheduleRecord>
+): Promise<boolean> {
+  const columns = schedulePatchColumns(patch)
+  const sets = Object.keys(columns).map((column) => `${column} = ?`)
+  if (sets.length === 0) return (await getSchedule(sql, id)) !== null
+  const rows = await sql.run(
+    `UPDATE ${T.schedules} SET ${sets.join(', ')} WHERE id = ? RETURNING id`,
+    [...Object.values(columns), id.toWellFormed()]
+  )
+  return rows.length > 0
+}
+
+export async function getSchedule(sql: Sql, id: string): Promise<ScheduleRecord | null> {
+  const [row] = await sql.run(`SELECT ${COLUMNS} FROM ${T.schedules} WHERE id = ?`, [
+    id.toWellFormed(),
+  ])
+  return row ? readSchedule(row) : null
+}
+
+/** Ordered by id. */
+export async function listSchedules(
+  sql: Sql,
+  { paused }: { paused?: boolean }
+): Promise<ScheduleRecord[]> {
+  const rows =
+    paused === undefined
+      ? await sql.run(`SELECT ${COLUMNS} FROM ${T.schedules} ORDER BY id`, [])
+      : await sql.run(`SELECT ${COLUMNS} FROM ${T.schedules} WHERE paused = ? ORDER BY id`, [
+          paused ? 1 : 0,
+        ])
+  return rows.map(readSchedule)
+}
+
+export async function deleteSchedule(sql: Sql, id: string): Promise<boolean> {
+  const rows = await sql.run(`DELETE FROM ${T.schedules} WHERE id = ? RETURNING id`, [
+    id.toWellFormed(),
+  ])
+  return rows.length > 0
+}
