@@ -28,6 +28,10 @@ const BY_REASON: [reason: string, cases: string[]][] = [
     ['a settled range folds into one row; rows outside it and other runs stay'],
   ],
   [
+    'a fan is registered wait by wait: what precedes a failure stays',
+    ['a fan with a value that cannot be stored rejects and registers nothing'],
+  ],
+  [
     'admission is the scan of runs that have begun, not a claim',
     [
       'the oldest contender is admitted and marked, a younger one parked until its retry',

@@ -21,6 +21,7 @@ import type {
 import * as aggregates from './aggregates.ts'
 import * as checkpoints from './checkpoints.ts'
 import * as deliveries from './deliveries.ts'
+import * as fans from './fans.ts'
 import * as folds from './folds.ts'
 import * as schedules from './schedules.ts'
 import type { Session } from './session.ts'
@@ -72,6 +73,10 @@ export class LucidRows {
     folded: StepCheckpoint
   ): Promise<boolean> {
     return folds.compactCheckpoints(this.session, runId, range, folded)
+  }
+
+  registerChildWaits(waits: { waiter: SignalWaiter; checkpoint: StepCheckpoint }[]): Promise<void> {
+    return fans.registerChildWaits(this.session, waits)
   }
 
   hasCheckpoints(runId: string, range: CheckpointRange): Promise<boolean> {

@@ -16,6 +16,7 @@ import {
   type TurnVerdict,
   type WaitExpiry,
 } from '../ports/turn_commits.ts'
+import { batches } from './batches.ts'
 import { assigned, IS_LIVE, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
 import { type Binding, sqlite } from './dialect.ts'
 import {
@@ -187,20 +188,6 @@ async function writeRows(
     const lost = batch.filter(({ row }) => !done.has(row.seq)).map(({ row }) => row.seq)
     if (lost.length > 0) stored.push(...(await rowsAt(sql, runId, lost)))
   }
-}
-
-/** Batches in which no key comes twice; of two entries with one key the later is in a later batch. */
-function batches<Item>(items: Item[], keysOf: (item: Item) => (string | number)[]): Item[][] {
-  const found: Item[][] = []
-  const next = new Map<string | number, number>()
-  for (const item of items) {
-    const keys = keysOf(item)
-    const index = Math.max(0, ...keys.map((key) => next.get(key) ?? 0))
-    for (const key of keys) next.set(key, index + 1)
-    if (found[index]) found[index].push(item)
-    else found[index] = [item]
-  }
-  return found
 }
 
 /** Takes a payload for each wait that has one, registers the others; answers whether any took one. */

@@ -6,7 +6,7 @@ import type { Database } from '@adonisjs/lucid/database'
 import { test } from '@japa/runner'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
 import { createDatabase } from '../../helpers/databases.ts'
-import { at, type LucidDialect, lucidDialects } from './support.ts'
+import { at, heldRun, type LucidDialect, lucidDialects, makeRow, makeWait } from './support.ts'
 
 const CONNECTIONS = 4
 
@@ -52,6 +52,45 @@ for (const dialect of await lucidDialects()) {
         assert.deepEqual([stored?.workflow, stored?.spec], [`w${winner}`, { index: winner }])
       }
       assert.lengthOf(await stores[1].listSchedules(), 10)
+    })
+
+    test('a fan and the results of its positions at once: a result stands, without a waiter', async ({
+      assert,
+      cleanup,
+    }) => {
+      const stores = await storesOf(dialect, cleanup)
+      for (let round = 0; round < 10; round++) {
+        const runId = `r${round}`
+        await stores[0].createRun(heldRun(runId))
+        const positions = Array.from({ length: 20 }, (_, seq) => seq)
+        for (const seq of positions) {
+          await stores[0].saveCheckpoint(makeRow(runId, seq, { status: 'pending' }))
+        }
+        const waits = positions.map((seq) => {
+          const { waiter, row } = makeWait(runId, seq, `child:${runId}.${seq}`)
+          return { waiter, checkpoint: { ...row, status: 'running' as const } }
+        })
+        const settlements = [...positions].reverse().map((seq) => ({
+          runId,
+          seq,
+          status: 'completed' as const,
+          finishedAt: at(9),
+        }))
+        const [settled] = await Promise.all([
+          stores[1].settleCheckpointsIfPending(settlements),
+          stores[2].registerChildWaits(waits),
+          stores[3].registerChildWaits([...waits].reverse()),
+        ])
+        const rows = await stores[0].listCheckpoints(runId)
+        const waiting = await stores[0].listSignalWaitersByRunIds([runId])
+        const open = rows.filter((row) => row.status === 'running').map((row) => row.seq)
+        assert.lengthOf(rows, 20)
+        assert.equal(open.length + settled.filter(Boolean).length, 20)
+        assert.sameMembers(
+          waiting.map((waiter) => waiter.seq),
+          open
+        )
+      }
     })
   })
 }

@@ -321,6 +321,16 @@ call(
   ]
 )
 call(
+  'registerChildWaits',
+  (d, now) =>
+    d.some(() => {
+      const waiter = d.waiter(d.run(), d.seq(), now)
+      const row = { ...d.row(waiter.runId, waiter.seq, now), status: 'running' as const }
+      return { waiter, checkpoint: withoutBeat(row) }
+    }),
+  (s, waits) => s.registerChildWaits(waits)
+)
+call(
   'schedules',
   (d, now) => [d.one(['a', 'A', 'b']), d.schedule(now), d.below(5), d.maybe(true)] as const,
   async (s, [id, { createdAt, updatedAt, ...fields }, which, paused]) => {

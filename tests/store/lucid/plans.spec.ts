@@ -165,6 +165,17 @@ const CASES: Case[] = [
     indexes: ['durable_buffered_signals_token_idx'],
   },
   {
+    name: 'the waits of a fan',
+    call: (s) =>
+      s.registerChildWaits(
+        [30_000, 30_001].map((seq) => {
+          const { waiter, row } = makeWait('run-7', seq, `child:${seq}`)
+          return { waiter, checkpoint: { ...row, status: 'running' as const } }
+        })
+      ),
+    indexes: [],
+  },
+  {
     name: 'a schedule',
     call: (s) => s.updateSchedule('schedule-7', { paused: true }),
     indexes: ['durable_schedules_pkey'],

@@ -39,6 +39,12 @@ const schedule = {
   updatedAt: at(0),
 }
 
+const childWaits = (count: number) =>
+  Array.from({ length: count }, (_, seq) => {
+    const { waiter, row } = makeWait('r', seq, `child:r.child.${seq}`)
+    return { waiter, checkpoint: { ...row, status: 'running' as const } }
+  })
+
 const heldWith =
   (...seqs: number[]) =>
   async (store: LucidStateStore) => {
@@ -373,6 +379,22 @@ const BUDGETS: Budget[] = [
   { name: 'getSchedule', statements: 1, call: (s) => s.getSchedule('s') },
   { name: 'listSchedules', statements: 1, call: (s) => s.listSchedules({ paused: false }) },
   { name: 'deleteSchedule', statements: 1, call: (s) => s.deleteSchedule('s') },
+  {
+    name: 'registerChildWaits',
+    statements: { postgres: 5, sqlite: 4 },
+    prepare: heldWith(1, 2),
+    call: (s) => s.registerChildWaits(childWaits(700)),
+  },
+  {
+    name: 'registerChildWaits, everything settled',
+    statements: { postgres: 4, sqlite: 3 },
+    prepare: async (s) => {
+      await held(s)
+      await s.saveCheckpoint(makeRow('r', 0))
+    },
+    call: (s) => s.registerChildWaits(childWaits(1)),
+  },
+  { name: 'registerChildWaits of none', statements: 0, call: (s) => s.registerChildWaits([]) },
   {
     name: 'transaction with one fenced checkpoint',
     statements: { postgres: 3, sqlite: 4 },

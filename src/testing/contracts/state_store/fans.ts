@@ -65,6 +65,17 @@ export const FAN_CASES: StoreCase[] = [
     },
   },
   {
+    name: 'a fan with a value that cannot be stored rejects and registers nothing',
+    requires: ['registerChildWaits'],
+    async run(store) {
+      const odd = wait(1)
+      const bad = { ...odd, checkpoint: { ...odd.checkpoint, input: 1n } }
+      await assert.rejects(store.registerChildWaits([wait(0), bad]))
+      assert.deepEqual(await store.listCheckpoints('r'), [])
+      assert.deepEqual(await store.listSignalWaiters(''), [])
+    },
+  },
+  {
     name: 'a settled range folds into one row; rows outside it and other runs stay',
     requires: ['compactCheckpoints'],
     async run(store) {
