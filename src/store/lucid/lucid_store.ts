@@ -17,6 +17,7 @@ import type {
 } from '../../types/query.ts'
 import type { RunStatus, WorkflowRun } from '../../types/run.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
+import { narrowed, type Scope, scopedQuery } from '../ports/scope_rules.ts'
 import type { StoreTransaction } from '../ports/transactions.ts'
 import type { OptionalRoles, RequiredRoles } from '../state_store.ts'
 import * as aggregates from './aggregates.ts'
@@ -50,6 +51,7 @@ export class LucidStateStore
 {
   readonly #db: Database
   readonly #options: LucidStoreOptions
+  #scope: Scope = {}
 
   constructor(db: Database, options: LucidStoreOptions = {}) {
     super(new Session(db, options.connectionName))
@@ -64,6 +66,13 @@ export class LucidStateStore
 
   /** The Database belongs to the application: nothing to release. */
   async close(): Promise<void> {}
+
+  withScope(scope: { namespace?: string }): LucidStateStore {
+    const view = new LucidStateStore(this.#db, this.#options)
+    view.session = this.session
+    view.#scope = narrowed(this.#scope, scope)
+    return view
+  }
 
   transaction<T>(work: (tx: StoreTransaction) => Promise<T>): Promise<T> {
     return transaction(this.session, work)
@@ -84,11 +93,19 @@ export class LucidStateStore
   }
 
   getRun(runId: string): Promise<WorkflowRun | null> {
-    return runs.getRun(this.session, runId)
+    return this.#read(
+      { namespace: undefined },
+      ({ namespace }) => runs.getRun(this.session, runId, namespace),
+      null
+    )
   }
 
   getRuns(runIds: string[]): Promise<WorkflowRun[]> {
-    return runs.getRuns(this.session, runIds)
+    return this.#read(
+      { namespace: undefined },
+      ({ namespace }) => runs.getRuns(this.session, runIds, namespace),
+      []
+    )
   }
 
   async deleteRun(runId: string): Promise<void> {
@@ -105,15 +122,15 @@ export class LucidStateStore
   }
 
   listRuns(query: RunQuery): Promise<WorkflowRun[]> {
-    return queries.listRuns(this.session, query)
+    return this.#read(query, (scoped) => queries.listRuns(this.session, scoped), [])
   }
 
   countRuns(query: RunFilter): Promise<number> {
-    return queries.countRuns(this.session, query)
+    return this.#read(query, (scoped) => queries.countRuns(this.session, scoped), 0)
   }
 
   runFacets(query: RunFacetQuery): Promise<RunFacetRow[]> {
-    return aggregates.runFacets(this.session, query)
+    return this.#read(query, (scoped) => aggregates.runFacets(this.session, scoped), [])
   }
 
   runValueFacets(
@@ -121,7 +138,9 @@ export class LucidStateStore
     query: RunFacetQuery,
     options?: RunValueFacetOptions
   ): Promise<RunValueFacetRow[]> {
-    return aggregates.runValueFacets(this.session, axis, query, options)
+    const count = (scoped: RunFacetQuery) =>
+      aggregates.runValueFacets(this.session, axis, scoped, options)
+    return this.#read(query, count, [])
   }
 
   // Leases and claims
@@ -149,22 +168,39 @@ export class LucidStateStore
   // Due work
 
   listIncompleteRuns(namespace?: string): Promise<WorkflowRun[]> {
-    return due.listIncompleteRuns(this.session, namespace)
+    return this.#list(namespace, (own) => due.listIncompleteRuns(this.session, own))
   }
 
   listPendingRuns(limit: number, namespace?: string): Promise<WorkflowRun[]> {
-    return due.listPendingRuns(this.session, limit, namespace)
+    return this.#list(namespace, (own) => due.listPendingRuns(this.session, limit, own))
   }
 
   listDueTimers(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]> {
-    return due.listDueTimers(this.session, nowMs, namespace, limit)
+    return this.#list(namespace, (own) => due.listDueTimers(this.session, nowMs, own, limit))
   }
 
   listUnfinishedCancels(namespace?: string, limit?: number): Promise<WorkflowRun[]> {
-    return due.listUnfinishedCancels(this.session, namespace, limit)
+    return this.#list(namespace, (own) => due.listUnfinishedCancels(this.session, own, limit))
   }
 
   listOrphanedRuns(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]> {
-    return due.listOrphanedRuns(this.session, nowMs, namespace, limit)
+    return this.#list(namespace, (own) => due.listOrphanedRuns(this.session, nowMs, own, limit))
+  }
+
+  /** A run read within this view's scope; `nothing` when that can find nothing. */
+  async #read<Query extends { namespace?: string }, T>(
+    query: Query,
+    read: (scoped: Query) => Promise<T>,
+    nothing: T
+  ): Promise<T> {
+    const scoped = scopedQuery(this.#scope, query)
+    return scoped ? read(scoped) : nothing
+  }
+
+  #list(
+    namespace: string | undefined,
+    list: (namespace?: string) => Promise<WorkflowRun[]>
+  ): Promise<WorkflowRun[]> {
+    return this.#read({ namespace }, (scoped) => list(scoped.namespace), [])
   }
 }

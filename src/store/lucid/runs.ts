@@ -12,6 +12,7 @@ import {
   withoutSingletonMarkers,
 } from '../ports/singleton_rules.ts'
 import type { Binding, Fields } from './dialect.ts'
+import { inNamespace } from './due_runs.ts'
 import { type Columns, listed, readRun, RUN_COLUMNS, runColumns, runPatchColumns } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Session, Sql } from './session.ts'
@@ -187,20 +188,34 @@ export async function reindex(sql: Sql, runId: string, json: string): Promise<vo
   )
 }
 
-export async function getRun(sql: Sql, runId: string): Promise<WorkflowRun | null> {
-  const [row] = await sql.run(SELECT_RUN, [runId.toWellFormed()])
+export async function getRun(
+  sql: Sql,
+  runId: string,
+  namespace?: string
+): Promise<WorkflowRun | null> {
+  const scope = inNamespace(namespace)
+  const [row] = await sql.run(`${SELECT_RUN}${scope.text}`, [
+    runId.toWellFormed(),
+    ...scope.bindings,
+  ])
   return row ? readRun(row) : null
 }
 
 const CHUNK = 500
 
-export async function getRuns(session: Session, runIds: string[]): Promise<WorkflowRun[]> {
+export async function getRuns(
+  session: Session,
+  runIds: string[],
+  namespace?: string
+): Promise<WorkflowRun[]> {
+  const scope = inNamespace(namespace)
   const ids = [...new Set(runIds.map((id) => id.toWellFormed()))].sort()
   const found: WorkflowRun[] = []
   for (let from = 0; from < ids.length; from += CHUNK) {
     const rows = await session.run(
-      `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs} WHERE ${session.dialect.isIn('id', 'text')}`,
-      [session.dialect.list(ids.slice(from, from + CHUNK))]
+      `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs}
+       WHERE ${session.dialect.isIn('id', 'text')}${scope.text}`,
+      [session.dialect.list(ids.slice(from, from + CHUNK)), ...scope.bindings]
     )
     found.push(...rows.map(readRun))
   }

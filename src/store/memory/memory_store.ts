@@ -15,7 +15,7 @@ import type {
 } from '../../types/query.ts'
 import type { RunStatus, WorkflowRun } from '../../types/run.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
-import { wantedNamespace } from '../ports/run_rules.ts'
+import { narrowed, scopedQuery, type Scope } from '../ports/scope_rules.ts'
 import type { SingletonClaim, SingletonVerdict } from '../ports/singleton_claims.ts'
 import type { StoreTransaction } from '../ports/transactions.ts'
 import type { SettleTarget, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
@@ -27,9 +27,6 @@ import { settleTargets } from './deliver_signal.ts'
 import { MemoryRows } from './memory_rows.ts'
 import { decodeRun } from './run_table.ts'
 import { runTransaction } from './transaction.ts'
-
-/** What a view of the store sees: every run, one namespace, or (nested views that disagree) none. */
-type Scope = { namespace?: string; nothing?: true }
 
 export class InMemoryStateStore
   extends MemoryRows
@@ -53,9 +50,8 @@ export class InMemoryStateStore
 
   withScope(scope: { namespace?: string }): InMemoryStateStore {
     const view = new InMemoryStateStore()
-    const namespace = wantedNamespace(scope.namespace)
     view.tables = this.tables
-    view.#scope = namespace === undefined ? this.#scope : this.#narrowed(namespace)
+    view.#scope = narrowed(this.#scope, scope)
     return view
   }
 
@@ -201,25 +197,12 @@ export class InMemoryStateStore
 
   /** Which runs a read may answer. */
   #sees(namespace?: string): (run: StoredRun) => boolean {
-    const { namespace: own, nothing } = this.#scope
-    const wanted = wantedNamespace(namespace)
+    const wanted = narrowed(this.#scope, { namespace })
     return (run) =>
-      !nothing &&
-      (own === undefined || run.namespace === own) &&
-      (wanted === undefined || run.namespace === wanted)
+      !wanted.nothing && (wanted.namespace === undefined || run.namespace === wanted.namespace)
   }
 
-  /** The query within this view's scope; undefined when they exclude each other. */
   #scoped<Query extends { namespace?: string }>(query: Query): Query | undefined {
-    const { namespace: own, nothing } = this.#scope
-    if (nothing) return undefined
-    if (own === undefined) return query
-    const wanted = wantedNamespace(query.namespace)
-    return wanted === undefined || wanted === own ? { ...query, namespace: own } : undefined
-  }
-
-  #narrowed(namespace: string): Scope {
-    const { namespace: own, nothing } = this.#scope
-    return nothing || (own !== undefined && own !== namespace) ? { nothing: true } : { namespace }
+    return scopedQuery(this.#scope, query)
   }
 }

@@ -176,6 +176,16 @@ const CASES: Case[] = [
     indexes: [],
   },
   {
+    name: 'a run through a view',
+    call: (s) => s.withScope({ namespace: 'default' }).getRun('run-7'),
+    indexes: [RUN_KEY],
+  },
+  {
+    name: 'runs through a view',
+    call: (s) => s.withScope({ namespace: 'default' }).getRuns(['run-7', 'run-9']),
+    indexes: [RUN_KEY],
+  },
+  {
     name: 'a schedule',
     call: (s) => s.updateSchedule('schedule-7', { paused: true }),
     indexes: ['durable_schedules_pkey'],

@@ -4,11 +4,11 @@
 import { test } from '@japa/runner'
 import type { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
 import { countStatements } from '../../helpers/databases.ts'
+import { type Budget, ROLE_BUDGETS } from './role_budgets.ts'
 import {
   asTurn,
   at,
   heldRun,
-  type LucidDialect,
   lucidDialects,
   makeRow,
   makeRun,
@@ -17,33 +17,11 @@ import {
   provisionedStore,
 } from './support.ts'
 
-interface Budget {
-  name: string
-  statements: number | Record<LucidDialect, number>
-  prepare?: (store: LucidStateStore) => Promise<unknown>
-  call: (store: LucidStateStore) => Promise<unknown>
-}
-
 const rows = (count: number, from = 0) =>
   Array.from({ length: count }, (_, i) => ({ row: makeRow('r', from + i) }))
 const pending = (seq: number) => makeRow('r', seq, { status: 'pending', input: 1 })
 const held = (store: LucidStateStore) => store.createRun(heldRun('r'))
 const claim = { owner: 'me', leaseUntilMs: ms(99), nowMs: ms(10) }
-
-const schedule = {
-  id: 's',
-  workflow: 'orders',
-  spec: { everyMs: 5 },
-  paused: false,
-  createdAt: at(0),
-  updatedAt: at(0),
-}
-
-const childWaits = (count: number) =>
-  Array.from({ length: count }, (_, seq) => {
-    const { waiter, row } = makeWait('r', seq, `child:r.child.${seq}`)
-    return { waiter, checkpoint: { ...row, status: 'running' as const } }
-  })
 
 const heldWith =
   (...seqs: number[]) =>
@@ -372,29 +350,6 @@ const BUDGETS: Budget[] = [
   { name: 'listBufferedEvents', statements: 1, call: (s) => s.listBufferedEvents('n', 5) },
   { name: 'removeBufferedEvent', statements: 1, call: (s) => s.removeBufferedEvent('e') },
   { name: 'pruneBufferedEvents', statements: 1, call: (s) => s.pruneBufferedEvents(ms(1), 5) },
-  { name: 'createSchedule', statements: 1, call: (s) => s.createSchedule(schedule) },
-  { name: 'createSchedule, taken', statements: 1, call: (s) => s.createSchedule(schedule) },
-  { name: 'updateSchedule', statements: 1, call: (s) => s.updateSchedule('s', { paused: true }) },
-  { name: 'updateSchedule of nothing', statements: 1, call: (s) => s.updateSchedule('s', {}) },
-  { name: 'getSchedule', statements: 1, call: (s) => s.getSchedule('s') },
-  { name: 'listSchedules', statements: 1, call: (s) => s.listSchedules({ paused: false }) },
-  { name: 'deleteSchedule', statements: 1, call: (s) => s.deleteSchedule('s') },
-  {
-    name: 'registerChildWaits',
-    statements: { postgres: 5, sqlite: 4 },
-    prepare: heldWith(1, 2),
-    call: (s) => s.registerChildWaits(childWaits(700)),
-  },
-  {
-    name: 'registerChildWaits, everything settled',
-    statements: { postgres: 4, sqlite: 3 },
-    prepare: async (s) => {
-      await held(s)
-      await s.saveCheckpoint(makeRow('r', 0))
-    },
-    call: (s) => s.registerChildWaits(childWaits(1)),
-  },
-  { name: 'registerChildWaits of none', statements: 0, call: (s) => s.registerChildWaits([]) },
   {
     name: 'transaction with one fenced checkpoint',
     statements: { postgres: 3, sqlite: 4 },
@@ -402,6 +357,7 @@ const BUDGETS: Budget[] = [
     call: (s) =>
       s.transaction((tx) => tx.saveCheckpoint(makeRow('r', 1), { owner: 'me', turn: 1 })),
   },
+  ...ROLE_BUDGETS,
 ]
 
 for (const dialect of await lucidDialects()) {

@@ -1,0 +1,65 @@
+/*
+ * What the calls of the smaller roles send: schedules, fans, views, admission, hints.
+ */
+import type { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
+import { at, heldRun, type LucidDialect, makeRow, makeWait } from './support.ts'
+
+export interface Budget {
+  name: string
+  statements: number | Record<LucidDialect, number>
+  prepare?: (store: LucidStateStore) => Promise<unknown>
+  call: (store: LucidStateStore) => Promise<unknown>
+}
+
+const held = (store: LucidStateStore) => store.createRun(heldRun('r'))
+
+const schedule = {
+  id: 's',
+  workflow: 'orders',
+  spec: { everyMs: 5 },
+  paused: false,
+  createdAt: at(0),
+  updatedAt: at(0),
+}
+
+const childWaits = (count: number) =>
+  Array.from({ length: count }, (_, seq) => {
+    const { waiter, row } = makeWait('r', seq, `child:r.child.${seq}`)
+    return { waiter, checkpoint: { ...row, status: 'running' as const } }
+  })
+
+export const ROLE_BUDGETS: Budget[] = [
+  { name: 'createSchedule', statements: 1, call: (s) => s.createSchedule(schedule) },
+  { name: 'createSchedule, taken', statements: 1, call: (s) => s.createSchedule(schedule) },
+  { name: 'updateSchedule', statements: 1, call: (s) => s.updateSchedule('s', { paused: true }) },
+  { name: 'updateSchedule of nothing', statements: 1, call: (s) => s.updateSchedule('s', {}) },
+  { name: 'getSchedule', statements: 1, call: (s) => s.getSchedule('s') },
+  { name: 'listSchedules', statements: 1, call: (s) => s.listSchedules({ paused: false }) },
+  { name: 'deleteSchedule', statements: 1, call: (s) => s.deleteSchedule('s') },
+  {
+    name: 'registerChildWaits',
+    statements: { postgres: 5, sqlite: 4 },
+    prepare: held,
+    call: (s) => s.registerChildWaits(childWaits(700)),
+  },
+  {
+    name: 'registerChildWaits, everything settled',
+    statements: { postgres: 4, sqlite: 3 },
+    prepare: async (s) => {
+      await held(s)
+      await s.saveCheckpoint(makeRow('r', 0))
+    },
+    call: (s) => s.registerChildWaits(childWaits(1)),
+  },
+  { name: 'registerChildWaits of none', statements: 0, call: (s) => s.registerChildWaits([]) },
+  {
+    name: 'getRun through a view',
+    statements: 1,
+    call: (s) => s.withScope({ namespace: 'acme' }).getRun('r'),
+  },
+  {
+    name: 'listRuns through a view that sees nothing',
+    statements: 0,
+    call: (s) => s.withScope({ namespace: 'acme' }).listRuns({ namespace: 'globex' }),
+  },
+]
