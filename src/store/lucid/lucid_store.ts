@@ -18,6 +18,7 @@ import type {
 import type { RunStatus, WorkflowRun } from '../../types/run.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
 import { narrowed, type Scope, scopedQuery } from '../ports/scope_rules.ts'
+import type { SingletonClaim, SingletonVerdict } from '../ports/singleton_claims.ts'
 import type { StoreTransaction } from '../ports/transactions.ts'
 import type { OptionalRoles, RequiredRoles } from '../state_store.ts'
 import * as aggregates from './aggregates.ts'
@@ -28,6 +29,7 @@ import * as queries from './run_query.ts'
 import * as runs from './runs.ts'
 import { createDurableTables } from './schema/ensure.ts'
 import { Session } from './session.ts'
+import * as singletons from './singletons.ts'
 import { transaction } from './transactions.ts'
 
 export { onCorruptJsonColumn } from './json_columns.ts'
@@ -163,6 +165,11 @@ export class LucidStateStore
 
   claimDueRuns(claim: DueClaim): Promise<ClaimedRun[]> {
     return claims.claimDueRuns(this.session, claim)
+  }
+
+  /** Counts every namespace, whatever the view. */
+  tryAdmitSingleton(claim: SingletonClaim): Promise<SingletonVerdict> {
+    return singletons.tryAdmitSingleton(this.session, claim)
   }
 
   // Due work

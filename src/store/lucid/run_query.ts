@@ -85,12 +85,12 @@ const equal = (column: string, value: string): Predicate => ({
 })
 
 /**
- * A tag is an element of the JSON array: its text in quotes, after the opening bracket or a comma. Inside
+ * Of a run under the alias `r`. A tag is an element of the JSON array: its text in quotes, after the opening bracket or a comma. Inside
  * another tag a quote is escaped, so only a tag that itself begins with a comma could be mistaken; the
  * quote that ends the element before it is asked for as well.
  */
-function hasTag(dialect: Dialect, tag: string): Predicate {
-  const element = JSON.stringify(tag.toWellFormed())
+export function hasTag(dialect: Dialect, tag: string): Predicate {
+  const element = JSON.stringify(tag)
   const later = tag.startsWith(',') ? `",${element}` : `,${element}`
   return {
     text: `(${dialect.position('r.tags', '?')} = 1 OR ${dialect.position('r.tags', '?')} > 0)`,

@@ -163,7 +163,10 @@ export class Session implements Sql {
   }
 
   #begin(): string {
-    return this.dialect.name === 'sqlite' ? 'BEGIN IMMEDIATE' : 'BEGIN'
+    // Whatever the default of the connection: what is read under a lock must be read after it was taken.
+    return this.dialect.name === 'sqlite'
+      ? 'BEGIN IMMEDIATE'
+      : 'BEGIN ISOLATION LEVEL READ COMMITTED'
   }
 
   #on(client: KnexClient, connection: Connection): Sql {

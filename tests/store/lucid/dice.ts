@@ -92,6 +92,11 @@ export class Dice {
     }
   }
 
+  tags(): string[] {
+    const marks = ['durable:singleton:admitted', 'durable:singleton:tracked', 'one']
+    return [...marks.filter(() => this.next() < 0.4), 'singleton:k']
+  }
+
   newRun(id: string, nowMs: number): WorkflowRun {
     return {
       id,
@@ -103,7 +108,7 @@ export class Dice {
         namespace: this.namespace(),
         wakeAt: this.maybe(nowMs + 30),
         waitSeqs: this.maybe({ from: this.below(4), to: 3 }),
-        tags: this.maybe(['one', 'durable:singleton:admitted', 'singleton:k'], 0.4),
+        tags: this.maybe(this.tags(), 0.6),
         searchAttributes: this.maybe({ n: this.below(5), s: this.token(), b: this.next() < 0.5 }),
       }),
       createdAt: new Date(nowMs - this.below(20)),

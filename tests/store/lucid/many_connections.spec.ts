@@ -2,16 +2,36 @@
  * Races between several connections, as between processes: what only one may win, and what must hold
  * whoever comes first.
  */
+import { setImmediate } from 'node:timers/promises'
 import type { Database } from '@adonisjs/lucid/database'
 import { test } from '@japa/runner'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
 import { createDatabase } from '../../helpers/databases.ts'
-import { at, heldRun, type LucidDialect, lucidDialects, makeRow, makeWait } from './support.ts'
+import {
+  at,
+  heldRun,
+  type LucidDialect,
+  lucidDialects,
+  makeRow,
+  makeRun,
+  makeWait,
+  ms,
+} from './support.ts'
 
 const CONNECTIONS = 4
 
+/** Defaults that a connection may have. */
+const isolations: Record<LucidDialect, string[]> = {
+  sqlite: ['SERIALIZABLE'],
+  postgres: ['READ COMMITTED', 'REPEATABLE READ'],
+}
+
 /** Stores over one database, each with a pool of its own. */
-async function storesOf(dialect: LucidDialect, cleanup: (fn: () => Promise<void>) => void) {
+async function storesOf(
+  dialect: LucidDialect,
+  cleanup: (fn: () => Promise<void>) => void,
+  isolation = 'READ COMMITTED'
+) {
   const database = await createDatabase(dialect)
   cleanup(database.cleanup)
   const databases = Array.from({ length: CONNECTIONS }, () => database.connect())
@@ -19,6 +39,10 @@ async function storesOf(dialect: LucidDialect, cleanup: (fn: () => Promise<void>
   await stores[0].ensureSchema()
   // One thread: to wait inside SQLite would keep away whoever has the lock.
   if (dialect === 'sqlite') for (const db of databases) await waitOutside(db)
+  else {
+    const isolate = `SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL ${isolation}`
+    await Promise.all(databases.map((db) => db.rawQuery(isolate)))
+  }
   return stores
 }
 
@@ -92,5 +116,141 @@ for (const dialect of await lucidDialects()) {
         )
       }
     })
+
+    test('views side by side see the runs of their own namespace, while all of them write', async ({
+      assert,
+      cleanup,
+    }) => {
+      const stores = await storesOf(dialect, cleanup)
+      const seen = await Promise.all(
+        stores.map(async (store, index) => {
+          const namespace = `n${index % 2}`
+          const view = store.withScope({ namespace })
+          const foreign: unknown[] = []
+          for (let n = 0; n < 5; n++) {
+            await view.createRun(makeRun(`r${index}.${n}`, { namespace: `n${n % 2}` }))
+            const lists = [await view.listRuns({}), await view.listPendingRuns(99)]
+            const runs = [...lists.flat(), ...(await view.getRuns([`r0.${n}`, `r1.${n}`]))]
+            foreign.push(...runs.filter((run) => run.namespace !== namespace))
+          }
+          return foreign
+        })
+      )
+      assert.deepEqual(seen.flat(), [])
+      assert.equal(await stores[0].withScope({ namespace: 'n0' }).countRuns({}), 12)
+      assert.equal(await stores[1].withScope({ namespace: 'n1' }).countRuns({}), 8)
+    })
+
+    for (const isolation of isolations[dialect]) {
+      test(`claims of one key never admit more than its limit (${isolation})`, async ({
+        assert,
+        cleanup,
+      }) => {
+        const stores = await storesOf(dialect, cleanup, isolation)
+        const ids = Array.from({ length: 16 }, (_, place) => `r${place}`)
+        for (const [place, id] of ids.entries()) await stores[0].createRun(contender(id, place))
+        const holders = new Set<string>()
+        const unfinished = new Set(ids)
+        let most = 0
+        const work = async (store: LucidStateStore, own: string[]) => {
+          for (let turn = 0; own.length > 0; turn++) {
+            assert.isBelow(turn, 2_000, 'nobody is admitted any more')
+            const id = own[turn % own.length]
+            const { admitted } = await store.tryAdmitSingleton(slot(id))
+            // Elsewhere somebody must get on, and SQLite never leaves this thread.
+            await setImmediate()
+            if (!admitted) continue
+            // First in, first out: a slot is free for everybody who is older.
+            const older = [...unfinished].filter((other) => ids.indexOf(other) < ids.indexOf(id))
+            assert.isBelow(older.length, LIMIT, id)
+            holders.add(id)
+            most = Math.max(most, holders.size)
+            assert.deepEqual(await store.tryAdmitSingleton(slot(id)), { admitted: true })
+            holders.delete(id)
+            unfinished.delete(id)
+            await store.updateRunIf(id, ['running', 'suspended'], { status: 'completed' })
+            own.splice(own.indexOf(id), 1)
+          }
+        }
+        await Promise.all(
+          stores.map((store, index) =>
+            work(
+              store,
+              ids.filter((_, place) => place % CONNECTIONS === index)
+            )
+          )
+        )
+        assert.isAtMost(most, LIMIT)
+        const left = await stores[0].listRuns({ tag: 'durable:singleton:admitted' })
+        assert.deepEqual(left, [])
+      })
+    }
+
+    test('claims of many runs at once admit the oldest, as many as the limit', async ({
+      assert,
+      cleanup,
+    }) => {
+      const stores = await storesOf(dialect, cleanup)
+      for (let round = 0; round < 8; round++) {
+        const ids = stores.map((_, index) => `r${round}.${index}`)
+        for (const [place, id] of ids.entries()) {
+          await stores[0].createRun(contender(id, place, `key:${round}`))
+        }
+        const verdicts = await Promise.all(
+          stores.map((store, index) =>
+            store.tryAdmitSingleton({ ...slot(ids[index]), tag: `key:${round}` })
+          )
+        )
+        const admitted = ids.filter((_, index) => verdicts[index].admitted)
+        assert.deepEqual(admitted, ids.slice(0, LIMIT))
+      }
+    })
+
+    test('a cancel and a claim at once: the run stays cancelled and holds nothing', async ({
+      assert,
+      cleanup,
+    }) => {
+      const stores = await storesOf(dialect, cleanup)
+      for (let round = 0; round < 10; round++) {
+        const tag = `key:${round}`
+        const [first, second] = [`a${round}`, `b${round}`]
+        await stores[0].createRun(contender(first, 0, tag))
+        await stores[0].createRun(contender(second, 1, tag))
+        const claim = (id: string) => ({ ...slot(id), tag, limit: 1 })
+        const [, denied, cancelled] = await Promise.all([
+          stores[1].tryAdmitSingleton(claim(first)),
+          stores[2].tryAdmitSingleton(claim(second)),
+          Promise.all(
+            [first, second].map((id) =>
+              stores[3].updateRunIf(id, ['running', 'suspended'], { status: 'cancelled' })
+            )
+          ),
+        ])
+        assert.deepEqual(cancelled, [true, true])
+        for (const run of await stores[0].getRuns([first, second])) {
+          assert.deepEqual([run.status, run.tags], ['cancelled', [tag]])
+        }
+        if (!denied.admitted) assert.match(String(denied.status), /^(suspended|cancelled)$/)
+      }
+    })
   })
 }
+
+const LIMIT = 2
+
+const contender = (id: string, place: number, tag = 'singleton:k') =>
+  makeRun(id, {
+    status: 'running',
+    turns: 1,
+    createdAt: at(place),
+    tags: [tag, 'durable:singleton:tracked'],
+  })
+
+const slot = (runId: string) => ({
+  runId,
+  workflow: 'orders',
+  tag: 'singleton:k',
+  limit: LIMIT,
+  retryAt: ms(99),
+  nowMs: ms(1),
+})

@@ -47,6 +47,58 @@ for (const dialect of reachable.filter((name) => name !== 'mysql')) {
   }
 }
 
+for (const dialect of reachable.filter((name) => name !== 'mysql')) {
+  test(`a slot among many runs goes to whom the reference gives it (${dialect})`, async ({
+    assert,
+    cleanup,
+  }) => {
+    const database = await createDatabase(dialect)
+    cleanup(database.cleanup)
+    const lucid = new LucidStateStore(database.db)
+    await lucid.ensureSchema()
+    const dice = new Dice(7)
+    const seen = new Set<unknown>()
+    for (let round = 0; round < 12; round++) {
+      const memory = new InMemoryStateStore()
+      const key = `singleton:${round}`
+      const ids = Array.from({ length: 12 }, (_, n) => `${round}.${n}`)
+      // Rounds with few, some and many holders, whose admission is tracked or not.
+      const [held, tracked] = [dice.next() * 0.3, dice.next()]
+      for (const id of ids) {
+        const marks = [
+          ...(dice.next() < held ? ['durable:singleton:admitted'] : []),
+          ...(dice.next() < tracked ? ['durable:singleton:tracked'] : []),
+        ]
+        const run = {
+          ...dice.newRun(id, T0),
+          workflow: 'w1',
+          status: dice.one(['pending', 'running', 'suspended', 'blocked', 'failed'] as const),
+          tags: [key, ...marks],
+          turns: dice.maybe(1),
+        }
+        await lucid.createRun(run)
+        await memory.createRun(run)
+      }
+      for (let claims = 0; claims < 24; claims++) {
+        const claim = {
+          runId: dice.one(ids),
+          workflow: 'w1',
+          tag: key,
+          limit: 1 + dice.below(3),
+          retryAt: T0 + 60,
+          nowMs: T0 + dice.below(50),
+        }
+        const verdict = await lucid.tryAdmitSingleton(claim)
+        seen.add(verdict.admitted)
+        assert.deepEqual(verdict, await memory.tryAdmitSingleton(claim), JSON.stringify(claim))
+        const stored = await lucid.getRun(claim.runId)
+        assert.deepEqual(stored, await memory.getRun(claim.runId), JSON.stringify(claim))
+      }
+    }
+    assert.sameMembers([...seen], [true, false])
+  }).timeout(60_000)
+}
+
 /** What a call came to, in an order of its own where the port promises none. */
 async function settled(answer: Promise<unknown>): Promise<unknown> {
   try {

@@ -251,6 +251,20 @@ call(
     await s.removeBufferedEvent(id === 'e1' ? 'e2' : 'none'),
   ]
 )
+for (const copy of ['', ' again']) {
+  call(
+    `tryAdmitSingleton${copy}`,
+    (d, nowMs) => ({
+      runId: d.run(),
+      workflow: d.one(['w1', 'w2']),
+      tag: d.one(['singleton:k', 'singleton:k', 'one']),
+      limit: 1 + d.below(2),
+      retryAt: nowMs + 20,
+      nowMs,
+    }),
+    (s, claim) => s.tryAdmitSingleton(claim)
+  )
+}
 call(
   'views',
   (d, now) => [d.namespace(), d.maybe(d.namespace()), d.namespace(), now, d.run()] as const,

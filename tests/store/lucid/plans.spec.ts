@@ -176,6 +176,19 @@ const CASES: Case[] = [
     indexes: [],
   },
   {
+    name: 'a claim of a slot',
+    call: (s) =>
+      s.tryAdmitSingleton({
+        runId: 'run-1000',
+        workflow: 'w0',
+        tag: 'singleton:k',
+        limit: 1,
+        retryAt: ms(99),
+        nowMs: ms(10),
+      }),
+    indexes: [RUN_KEY, 'durable_runs_workflow_idx'],
+  },
+  {
     name: 'a run through a view',
     call: (s) => s.withScope({ namespace: 'default' }).getRun('run-7'),
     indexes: [RUN_KEY],

@@ -2,7 +2,7 @@
  * What the calls of the smaller roles send: schedules, fans, views, admission, hints.
  */
 import type { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
-import { at, heldRun, type LucidDialect, makeRow, makeWait } from './support.ts'
+import { at, heldRun, type LucidDialect, makeRow, makeRun, makeWait, ms } from './support.ts'
 
 export interface Budget {
   name: string
@@ -26,6 +26,24 @@ const childWaits = (count: number) =>
   Array.from({ length: count }, (_, seq) => {
     const { waiter, row } = makeWait('r', seq, `child:r.child.${seq}`)
     return { waiter, checkpoint: { ...row, status: 'running' as const } }
+  })
+
+const KEY = 'singleton:shop:A'
+
+/** A run of the key in the queue of many. */
+const contender = (id: string, place: number) =>
+  makeRun(id, { createdAt: at(place), tags: [KEY, 'durable:singleton:tracked'] })
+const queue = async (store: LucidStateStore) => {
+  for (let place = 0; place < 30; place++) await store.createRun(contender(`r${place}`, place))
+}
+const admit = (store: LucidStateStore, runId: string) =>
+  store.tryAdmitSingleton({
+    runId,
+    workflow: 'orders',
+    tag: KEY,
+    limit: 1,
+    retryAt: ms(99),
+    nowMs: ms(1),
   })
 
 export const ROLE_BUDGETS: Budget[] = [
@@ -62,4 +80,26 @@ export const ROLE_BUDGETS: Budget[] = [
     statements: 0,
     call: (s) => s.withScope({ namespace: 'acme' }).listRuns({ namespace: 'globex' }),
   },
+  {
+    name: 'tryAdmitSingleton, admitted',
+    statements: { postgres: 6, sqlite: 5 },
+    prepare: queue,
+    call: (s) => admit(s, 'r0'),
+  },
+  {
+    name: 'tryAdmitSingleton, behind a long queue',
+    statements: { postgres: 6, sqlite: 5 },
+    prepare: queue,
+    call: (s) => admit(s, 'r29'),
+  },
+  {
+    name: 'tryAdmitSingleton, a holder confirmed',
+    statements: 1,
+    prepare: async (s) => {
+      await queue(s)
+      await admit(s, 'r0')
+    },
+    call: (s) => admit(s, 'r0'),
+  },
+  { name: 'tryAdmitSingleton of nobody', statements: 1, call: (s) => admit(s, 'nobody') },
 ]

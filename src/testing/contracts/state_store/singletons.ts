@@ -210,7 +210,9 @@ export const SINGLETON_CASES: StoreCase[] = [
     name: 'keys with quotes, wildcards and a common beginning stay apart',
     requires: ['tryAdmitSingleton'],
     async run(store) {
-      const keys = ['a"b', 'a%b', 'a_b', 'aXb', 'A_B', 'a', '"a"'].map((key) => `singleton:${key}`)
+      const keys = ['a"b', 'a%b', 'a_b', 'aXb', 'A_B', 'a', '"a"', 'a\ud800', 'a\ufffd'].map(
+        (key) => `singleton:${key}`
+      )
       for (const [index, tag] of keys.entries()) {
         await store.createRun(contender(`r${index}`, index, { tags: [tag, SINGLETON_TRACKED] }))
       }
