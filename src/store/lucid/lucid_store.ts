@@ -20,6 +20,7 @@ import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
 import { narrowed, type Scope, scopedQuery } from '../ports/scope_rules.ts'
 import type { SingletonClaim, SingletonVerdict } from '../ports/singleton_claims.ts'
 import type { StoreTransaction } from '../ports/transactions.ts'
+import type { WakeHints } from '../ports/wake_hints.ts'
 import type { OptionalRoles, RequiredRoles } from '../state_store.ts'
 import * as aggregates from './aggregates.ts'
 import * as claims from './claims.ts'
@@ -31,6 +32,7 @@ import { createDurableTables } from './schema/ensure.ts'
 import { Session } from './session.ts'
 import * as singletons from './singletons.ts'
 import { transaction } from './transactions.ts'
+import { WakeChannel } from './wakes.ts'
 
 export { onCorruptJsonColumn } from './json_columns.ts'
 export type { CorruptJsonColumn, CorruptJsonReporter } from './json_columns.ts'
@@ -44,21 +46,24 @@ export interface LucidStoreOptions {
   logger?: { warn(message: string): void }
 }
 
-/** The optional roles of later slices. */
-type NotYet = 'tryAdmitSingleton' | 'registerChildWaits' | 'withScope' | 'notifyWake' | 'onWake'
-
 export class LucidStateStore
   extends LucidRows
-  implements RequiredRoles, Omit<OptionalRoles, NotYet>
+  implements RequiredRoles, Omit<OptionalRoles, keyof WakeHints>, Partial<WakeHints>
 {
   readonly #db: Database
   readonly #options: LucidStoreOptions
   #scope: Scope = {}
+  #wakes?: WakeChannel
+
+  /** On Postgres only: SQLite tells nobody. */
+  notifyWake?: WakeHints['notifyWake']
+  onWake?: WakeHints['onWake']
 
   constructor(db: Database, options: LucidStoreOptions = {}) {
     super(new Session(db, options.connectionName))
     this.#db = db
     this.#options = options
+    if (this.session.isPostgres) this.#listenOn(new WakeChannel(this.session))
   }
 
   ensureSchema(): Promise<void> {
@@ -66,13 +71,16 @@ export class LucidStateStore
     return createDurableTables(this.#db, connectionName, { collation, logger })
   }
 
-  /** The Database belongs to the application: nothing to release. */
-  async close(): Promise<void> {}
+  /** Ends the connection for wake hints. The Database belongs to the application. */
+  async close(): Promise<void> {
+    await this.#wakes?.close()
+  }
 
   withScope(scope: { namespace?: string }): LucidStateStore {
     const view = new LucidStateStore(this.#db, this.#options)
     view.session = this.session
     view.#scope = narrowed(this.#scope, scope)
+    if (this.#wakes) view.#listenOn(this.#wakes)
     return view
   }
 
@@ -192,6 +200,12 @@ export class LucidStateStore
 
   listOrphanedRuns(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]> {
     return this.#list(namespace, (own) => due.listOrphanedRuns(this.session, nowMs, own, limit))
+  }
+
+  #listenOn(wakes: WakeChannel): void {
+    this.#wakes = wakes
+    this.notifyWake = (hint) => wakes.notifyWake(hint)
+    this.onWake = (listener) => wakes.onWake(listener)
   }
 
   /** A run read within this view's scope; `nothing` when that can find nothing. */

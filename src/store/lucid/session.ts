@@ -29,6 +29,7 @@ interface KnexClient {
   readonly driverName?: string
   acquireConnection(): Promise<Connection>
   releaseConnection(connection: Connection): unknown
+  acquireRawConnection(): Promise<OwnConnection>
   query(connection: Connection, query: object): Promise<{ response?: unknown }>
   emit(event: 'query', query: object): void
 }
@@ -41,6 +42,17 @@ interface Connection {
   /** Of better-sqlite3. */
   readonly inTransaction?: boolean
   exec?(text: string): unknown
+}
+
+/** What we use of a connection of the `pg` driver. */
+export interface OwnConnection {
+  readonly connection?: { stream?: { setKeepAlive?(on: boolean, ms: number): unknown } }
+  on(event: 'notification', listener: (message: { payload?: string }) => void): unknown
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  on(event: 'end', listener: () => void): unknown
+  query(text: string): Promise<{ rows: Row[] }>
+  unref(): void
+  end(): Promise<void>
 }
 
 /** A text as the driver takes it, and the name of its plan on the server. */
@@ -81,6 +93,20 @@ export class Session implements Sql {
   /** The Lucid client of the store's connection, a global transaction included. */
   lucid(): QueryClientContract {
     return this.#db.connection(this.#connectionName)
+  }
+
+  /** Whether this is Postgres, without opening anything. */
+  get isPostgres(): boolean {
+    const client = this.#db.manager.get(this.#connectionName)?.config.client
+    return client !== undefined && ['pg', 'postgres', 'postgresql'].includes(client)
+  }
+
+  /** Postgres: a new connection with the settings of the pool's, which the caller ends. */
+  openConnection(): Promise<OwnConnection> {
+    this.#db.manager.connect(this.#connectionName)
+    const { connection } = this.#db.getRawConnection(this.#connectionName)!
+    const client = connection!.client!.client as KnexClient
+    return client.acquireRawConnection()
   }
 
   get dialect(): Dialect {

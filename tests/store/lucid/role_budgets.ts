@@ -102,4 +102,9 @@ export const ROLE_BUDGETS: Budget[] = [
     call: (s) => admit(s, 'r0'),
   },
   { name: 'tryAdmitSingleton of nobody', statements: 1, call: (s) => admit(s, 'nobody') },
+  {
+    name: 'notifyWake',
+    statements: { postgres: 1, sqlite: 0 },
+    call: async (s) => s.notifyWake?.({ namespace: 'acme', runIds: ['a', 'b'] }),
+  },
 ]
