@@ -10,7 +10,6 @@ import { runStateStoreContract } from '../../src/testing/conformance.ts'
 import { aesCodec, lateCodec } from '../helpers/codecs.ts'
 import { createDatabase } from '../helpers/databases.ts'
 import { FALLBACK_EXCEPTIONS } from './fallback_exceptions.ts'
-import { CASES_OF_LATER_SLICES } from './lucid_exceptions.ts'
 import { requiredOnly } from './required_only.ts'
 
 runStateStoreContract('a codec store over the in-memory store', async () => {
@@ -40,14 +39,10 @@ runStateStoreContract(
   }
 )
 
-runStateStoreContract(
-  'a codec store over Lucid on SQLite',
-  async () => {
-    const { db, connectionName, cleanup } = await createDatabase('sqlite')
-    const inner = new LucidStateStore(db, { connectionName })
-    const store = new CodecStateStore(inner, aesCodec(), { coverage: 'extended' })
-    await store.ensureSchema()
-    return { store, cleanup }
-  },
-  { except: CASES_OF_LATER_SLICES }
-)
+runStateStoreContract('a codec store over Lucid on SQLite', async () => {
+  const { db, connectionName, cleanup } = await createDatabase('sqlite')
+  const inner = new LucidStateStore(db, { connectionName })
+  const store = new CodecStateStore(inner, aesCodec(), { coverage: 'extended' })
+  await store.ensureSchema()
+  return { store, cleanup }
+})
