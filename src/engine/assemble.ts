@@ -4,6 +4,7 @@
  */
 import { InvalidArgumentError } from '../errors.ts'
 import { systemRandom } from '../foundation/backoff.ts'
+import { bestEffort } from '../foundation/failure.ts'
 import { fullStore, type FullStore } from '../store/full_store.ts'
 import { TransportPool } from '../transport/pool.ts'
 import { LeaseKeeper } from '../turns/lease_keeper.ts'
@@ -147,7 +148,16 @@ export function assemble(config: EngineConfig): Collaborators {
     onHeartbeat: (beat) => heartbeats.onHeartbeat(beat),
   })
   const signals = new Signals({ store, queue, wakes, clock, maxPayloadBytes })
-  const entities = new Entities({ store, registry, starter, signals, maxPayloadBytes })
+  const entities = new Entities({
+    store,
+    registry,
+    starter,
+    signals,
+    hub,
+    inBackground: (work) =>
+      void drain.track(bestEffort('the next operation starts it', work, report)),
+    maxPayloadBytes,
+  })
   const accumulators = new Accumulators({ store, registry, starter, signals, report })
   const subscribers = new EventSubscribers({ registry, starter, accumulators, report })
   const isExecuting = (runId: string) => queue.isExecuting(runId)

@@ -22,6 +22,7 @@ import type { EntityConfig } from '../../types/entity.ts'
 import type { StepOptions } from '../../types/step.ts'
 import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
 import type { Signals } from '../delivery/signals.ts'
+import type { EventHub } from '../event_hub.ts'
 import type { Registry } from '../registry.ts'
 import { frontierOf } from '../runs/frontier.ts'
 import type { Starter } from '../runs/starter.ts'
@@ -33,6 +34,7 @@ const OPS_PER_LINK = 500
 /** Operations a link remembers, so that one sent again is not applied again. */
 const REMEMBERED_OPS = 1000
 const REMEMBERED_KEYS = 10_000
+const BURIED = 'max_recovery_attempts'
 /** What is only handed to the store is tried again: that it failed once says nothing about the operation. */
 const DELIVERY: StepOptions = {
   retries: 20,
@@ -73,6 +75,9 @@ export interface EntitiesOptions {
   registry: Registry
   starter: Pick<Starter, 'start'>
   signals: Pick<Signals, 'post'>
+  hub: Pick<EventHub, 'subscribe'>
+  /** Lets a drain wait for work that nobody awaits; reports what fails. */
+  inBackground: (work: Promise<void>) => void
   maxPayloadBytes: number
 }
 
@@ -84,6 +89,10 @@ export class Entities implements EntitySender {
 
   constructor(options: EntitiesOptions) {
     this.#options = options
+    options.hub.subscribe(({ type, workflow, runId, error }) => {
+      if (type !== 'run.failed' || workflow !== ENTITY_WORKFLOW) return
+      if (error?.code === BURIED) options.inBackground(this.#follow(runId))
+    })
   }
 
   /** Registers or replaces. Only a process that knows an entity executes entity runs. */
@@ -141,6 +150,12 @@ export class Entities implements EntitySender {
       run = (await store.getRun(before)) ?? undefined
     }
     return undefined
+  }
+
+  /** A link that recovery buried had taken an operation, or leaves some in the buffer. */
+  async #follow(runId: string): Promise<void> {
+    const parts = /^entity:([^:]+):(.+)$/s.exec(linkOf(runId).origin)
+    if (parts) await this.#ensureRun(parts[1], parts[2], undefined)
   }
 
   /** Somebody takes what is sent to this key: its run is live, or a new link follows the one that ended. */
