@@ -4,8 +4,10 @@
  *   npm test                              everything this machine can serve
  *   npm test -- tests/replay              one folder; also a file or a glob
  *   npm test -- --files=history --tests="title"    the usual Japa filters
+ *   npm test -- --files="tests/api/**"    such a glob is read as a glob, which Japa does not do
  *
- * The exit code is 1 when a test, a hook, an import or the runner itself failed.
+ * The exit code is 1 when a test, a hook, an import or the runner itself failed, or when nothing was found
+ * to run: a filter that matches nothing is a mistake, not a success.
  */
 import { globSync, statSync, writeSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -23,12 +25,14 @@ const EVERYTHING = 'tests/**/*.spec.ts'
 const LEAK_GRACE_MS = 15_000
 
 const [paths, flags] = splitArguments(process.argv.slice(2))
-let counts = () => ({ passed: 0, failed: 0 })
+let counts = () => ({ total: 0, passed: 0, failed: 0 })
 let finished = false
 
 process.on('exit', (code) => {
-  const { passed, failed } = counts()
-  const broken = !finished || failed > 0 || code !== 0
+  const { total, passed, failed } = counts()
+  const nothing = finished && total === 0
+  if (nothing) writeSync(2, `\nNo test matches: ${process.argv.slice(2).join(' ')}\n`)
+  const broken = !finished || nothing || failed > 0 || code !== 0
   if (broken) process.exitCode = 1
   writeSync(1, `\n${passed} passed, ${broken ? Math.max(1, failed) : failed} failed\n`)
 })
@@ -51,15 +55,17 @@ await run()
 finished = true
 setTimeout(reportLeak, LEAK_GRACE_MS).unref()
 
-/** Bare arguments name spec files, folders or globs; everything else goes to Japa. */
+/** Bare arguments and globs name spec files, folders or globs; everything else goes to Japa. */
 function splitArguments(args: string[]): [string[], string[]] {
-  return [args.filter((arg) => !arg.startsWith('-')), args.filter((arg) => arg.startsWith('-'))]
+  const read = args.map((arg) => arg.match(/^--files=(.*\*\*.*)$/)?.[1] ?? arg)
+  return [read.filter((arg) => !arg.startsWith('-')), read.filter((arg) => arg.startsWith('-'))]
 }
 
 function specFiles(wanted: string[]): string[] {
   const found = (wanted.length ? wanted : [EVERYTHING]).flatMap((path) => {
     const isFolder = statSync(resolve(ROOT, path), { throwIfNoEntry: false })?.isDirectory()
-    const files = globSync(isFolder ? `${path}/**/*.spec.ts` : path, { cwd: ROOT })
+    const all = globSync(isFolder ? `${path}/**/*.spec.ts` : path, { cwd: ROOT })
+    const files = path.includes('*') ? all.filter((file) => file.endsWith('.spec.ts')) : all
     if (wanted.length && files.length === 0) throw new Error(`No spec file matches "${path}"`)
     return files
   })

@@ -6,6 +6,7 @@
 import type { StoreTransaction } from '../../src/store/ports/transactions.ts'
 import type { TurnCommit } from '../../src/store/ports/turn_commits.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
+import { Target } from './target.ts'
 
 type Call = (...args: never[]) => Promise<unknown>
 
@@ -59,6 +60,8 @@ const NEVER = new Promise<never>(() => {})
 export interface BoundariesOptions {
   base: StateStore
   target?: string
+  /** What amounts to the target will do, this far off; see `target.ts`. */
+  slack?: number
   announce: (label: string) => void
   onHeld: () => void
   /** A commit that registers waits has landed. */
@@ -68,6 +71,7 @@ export interface BoundariesOptions {
 export class Boundaries {
   readonly store: StateStore
   readonly #options: BoundariesOptions
+  readonly #target: Target
   readonly #seen = new Map<string, number>()
   #held = false
   /** Calls that reached the data and have not returned. */
@@ -75,6 +79,7 @@ export class Boundaries {
 
   constructor(options: BoundariesOptions) {
     this.#options = options
+    this.#target = new Target(options.target, options.slack ?? 0)
     this.store = new Proxy(options.base, {
       get: (base, name) => {
         const member = Reflect.get(base, name) as unknown
@@ -141,7 +146,7 @@ export class Boundaries {
   async #cross(label: string): Promise<void> {
     if (this.#held) return NEVER
     this.#options.announce(label)
-    if (label !== this.#options.target) return
+    if (!this.#target.isAt(label)) return
     this.#held = true
     this.#options.onHeld()
     return NEVER

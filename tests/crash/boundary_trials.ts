@@ -1,7 +1,10 @@
 /*
- * Kills at every boundary. An undisturbed run names the boundaries of a workflow; then for each of them a
- * run is brought to exactly that one, its process is killed there, and a new process has to finish it.
+ * Kills at every boundary. The calmest of some undisturbed runs names the boundaries of a workflow; then
+ * for each of them a run is brought to exactly that one, its process is killed there, and a new process
+ * has to finish it.
  * The boundaries of a recovery are found on the way, and the recovering process is killed there as well.
+ * Each of them has to be hit: a run that came by another way is tried again, in the end at a boundary that
+ * amounts to the same (`target.ts`), and one that is missed every time is a failure.
  */
 import { describe, judge, timelineOf } from './judge.ts'
 import type { CrashData } from './data.ts'
@@ -16,6 +19,8 @@ export interface BoundaryTrialOptions {
   together: number
   /** Trials at once. */
   parallel: number
+  /** How often a boundary is tried under its own name, before one that amounts to it will do. */
+  exactTries: number
   /** Lives on and takes over in every trial; without it each trial starts a new process for that. */
   heir?: Life
 }
@@ -26,14 +31,16 @@ const POLL_MS = 50
 const HOSTS_A_POLL = 6
 const HOLD_MS = 30_000
 const END_MS = 60_000
-/** Whether a result or a timer comes first is up to the machine, so now and then a run takes another way. */
-const TRIES = 3
-const MISSED_AT_MOST = 0.2
+const NEAR_TRIES = 5
+/** Undisturbed runs of each kind; the one with the fewest boundaries names them. */
+const LESSONS = 3
 
 interface Plan {
   bad: boolean
   /** Where the first, the second … life of the run ends; the one after them is not killed. */
   kills: string[]
+  /** Boundaries that amount to these will do; see `target.ts`. */
+  slack?: number
 }
 
 interface Tried {
@@ -50,19 +57,18 @@ let stages = 0
 
 export async function boundaryTrials(options: BoundaryTrialOptions): Promise<void> {
   const { data, scoreboard } = options
-  const orders = [
-    { bad: false, kills: [] },
-    { bad: true, kills: [] },
-  ]
-  const plans: Plan[] = []
-  for (const tried of await trial(options, orders)) {
-    const [labels] = tried.labels
-    report(options, tried)
-    scoreboard.say(`${inWords(data, tried.plan)}: ${labels.length} boundaries`)
-    plans.push(...labels.map((label) => ({ bad: tried.plan.bad, kills: [label] })))
-  }
+  const orders = Array.from({ length: 2 * LESSONS }, (_, i) => ({ bad: i % 2 === 1, kills: [] }))
+  const lessons = await trial(options, orders)
+  for (const tried of lessons) report(options, tried)
+  const plans = [false, true].flatMap((bad) => {
+    // What a busy machine adds, such as a claim for news that came late, need not come again.
+    const all = lessons.filter(({ plan }) => plan.bad === bad).map(({ labels }) => labels[0])
+    const labels = all.toSorted((a, b) => a.length - b.length)[0]
+    scoreboard.say(`${inWords(data, { bad, kills: [] })}: ${labels.length} boundaries`)
+    return labels.map((label): Plan => ({ bad, kills: [label] }))
+  })
   const ofRecovery = new Map<string, Plan>()
-  const missed = await killAt(options, plans, ({ plan, labels }) => {
+  await killAt(options, plans, ({ plan, labels }) => {
     for (const label of labels.at(-1) ?? []) {
       const key = `${plan.bad} ${label}`
       if (!label.includes('recovery') || ofRecovery.has(key)) continue
@@ -70,25 +76,25 @@ export async function boundaryTrials(options: BoundaryTrialOptions): Promise<voi
     }
   })
   scoreboard.say(`${data.dialect}: ${ofRecovery.size} boundaries of recoveries`)
-  missed.push(...(await killAt(options, [...ofRecovery.values()], () => {})))
-  if (missed.length > (plans.length + ofRecovery.size) * MISSED_AT_MOST) {
-    scoreboard.fail(`${data.dialect}: runs come by the boundaries they are expected at`, [
-      `${missed.length} were missed ${TRIES} times`,
-    ])
-  }
+  await killAt(options, [...ofRecovery.values()], () => {})
 }
 
-/** Tries each plan until its kills landed where they should; answers those that never did. */
+/** Tries each plan until its kills landed where they should; fails those that never did. */
 async function killAt(
   options: BoundaryTrialOptions,
   plans: Plan[],
   onTried: (tried: Tried) => void
-): Promise<Plan[]> {
-  const { data, scoreboard, together, parallel } = options
+): Promise<void> {
+  const { data, scoreboard, together, parallel, exactTries } = options
+  const tries = exactTries + NEAR_TRIES
   let left = plans
-  for (let attempt = 1; left.length > 0 && attempt <= TRIES; attempt++) {
+  for (let attempt = 1; left.length > 0 && attempt <= tries; attempt++) {
     const missed: Plan[] = []
-    const groups = chunks(left, together)
+    const slack = Math.max(0, attempt - exactTries)
+    const groups = chunks(
+      left.map((plan) => ({ ...plan, slack })),
+      together
+    )
     await Promise.all(
       Array.from({ length: parallel }, async () => {
         for (let group = groups.shift(); group; group = groups.shift()) {
@@ -101,16 +107,27 @@ async function killAt(
         }
       })
     )
+    for (const plan of missed) scoreboard.say(`again   ${inWords(data, plan)}`)
     left = missed
   }
-  for (const plan of left) scoreboard.say(`missed  ${inWords(data, plan)}`)
-  return left
+  for (const plan of left) {
+    scoreboard.fail(inWords(data, plan), [`the run never came by there, in ${tries} tries`])
+  }
 }
 
 function report({ data, scoreboard }: BoundaryTrialOptions, tried: Tried): void {
-  const what = inWords(data, tried.plan)
+  const what = inWords(data, tried.plan) + instead(tried)
   if (tried.problems.length > 0) scoreboard.fail(what, tried.problems, tried.detail)
   else scoreboard.pass(what)
+}
+
+/** Names the boundaries that were taken in place of the planned ones. */
+function instead({ plan, reached, labels }: Tried): string {
+  const taken = plan.kills.slice(0, reached).flatMap((label, nth) => {
+    const last = labels[nth].at(-1)
+    return last === undefined || last === label ? [] : [last]
+  })
+  return taken.length === 0 ? '' : ` (in its place ${taken.join(', ')})`
 }
 
 function inWords({ dialect }: CrashData, { bad, kills }: Plan): string {
@@ -134,8 +151,8 @@ async function trial(options: BoundaryTrialOptions, plans: Plan[]): Promise<Trie
     for (const [nth, life] of lives.entries()) {
       const open = subjects.filter(({ ended }) => !ended)
       for (const subject of open) {
-        const target = plans[subjects.indexOf(subject)].kills[nth]
-        await stage.open(life, subject, { target, announce: true })
+        const { kills, slack } = plans[subjects.indexOf(subject)]
+        await stage.open(life, subject, { target: kills[nth], slack, announce: true })
         if (nth === 0) void stage.tend(life, subject)
         else void stage.takeOver(life, subject)
       }

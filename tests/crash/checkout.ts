@@ -26,14 +26,17 @@ export interface Receipts {
   end(job: Job, step: string): Promise<void>
 }
 
-/** How long each body works: long enough for its turn to park, or to commit that it runs, before it ends. */
+/**
+ * How long each body works: long enough for its turn to park, or to commit that it runs, before it ends.
+ * `pick` and `pack` run side by side, far enough apart to land one after the other on most machines.
+ */
 const WORK_MS: Record<string, number> = {
-  'reserve': 30,
-  'pick': 40,
-  'pack': 70,
-  'report': 30,
-  'compensate:pick': 30,
-  'compensate:reserve': 30,
+  'reserve': 60,
+  'pick': 80,
+  'pack': 200,
+  'report': 60,
+  'compensate:pick': 60,
+  'compensate:reserve': 60,
 }
 
 const LOCAL_MS = 5

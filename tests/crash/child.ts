@@ -51,13 +51,14 @@ class Host {
   readonly #name: string
 
   constructor(options: OpenHost) {
-    const { host, location, target, announce, continuations, leaseMs, pollMs } = options
+    const { host, location, target, slack, announce, continuations, leaseMs, pollMs } = options
     this.#name = host
     this.#location = location
     const base = new LucidStateStore(databaseAt(location))
     this.#boundaries = new Boundaries({
       base,
       target,
+      slack,
       announce: (text) => announce && log.write({ host, at: 'boundary', text }),
       onHeld: () => tell({ is: 'held', host }),
       onWaits: (runId) => tell({ is: 'waits', host, runId }),

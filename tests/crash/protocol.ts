@@ -15,6 +15,8 @@ export interface OpenHost {
   pollMs: number
   /** The boundary at which this host stops for good; see `boundaries.ts`. */
   target?: string
+  /** What amounts to the target will do, this far off; see `target.ts`. */
+  slack?: number
   /** Announce every boundary in the log. */
   announce?: boolean
   /** Keep suspended bodies live. */

@@ -20,6 +20,8 @@ export interface Subject {
   approved: boolean
   /** An approval is on its way; after a kill it counts as such until the data were asked. */
   approving: boolean
+  /** The life that has it now said that it waits for the approval. */
+  waits: boolean
   held: boolean
   ended: boolean
   /** What a living child refused to do. */
@@ -66,6 +68,7 @@ export class Stage {
       started: false,
       approved: false,
       approving: false,
+      waits: false,
       held: false,
       ended: false,
       refusals: [],
@@ -88,7 +91,7 @@ export class Stage {
   async open(
     life: Life,
     host: { host: string; location: DatabaseLocation },
-    more: Pick<OpenHost, 'target' | 'announce' | 'continuations'> = {}
+    more: Pick<OpenHost, 'target' | 'slack' | 'announce' | 'continuations'> = {}
   ): Promise<void> {
     const { data, leaseMs, pollMs } = this.#options
     const location = data.forLife(host.location, life.name)
@@ -123,7 +126,8 @@ export class Stage {
     subject.started = run !== null
     subject.approved = buffered > 0 || (signal !== undefined && isSettledStatus(signal.status))
     subject.approving = false
-    await this.tend(life, subject, { approve: waiters > 0 })
+    // It may have said so while the data were read.
+    await this.tend(life, subject, { approve: waiters > 0 || subject.waits })
   }
 
   async kill(life: Life): Promise<void> {
@@ -132,6 +136,7 @@ export class Stage {
     await this.#options.data.sessionsGone(life.name)
     const settled = new Map<string, Set<string>>()
     for (const subject of this.subjects.values()) {
+      subject.waits = false
       settled.set(subject.runId, settledNames(await this.#read(subject)))
     }
     this.deaths.push({ life: life.name, lines: this.#options.data.log.lines().length, settled })
@@ -213,7 +218,9 @@ export class Stage {
       if ('runId' in notice && notice.runId !== subject.runId) continue
       if (notice.is === 'held') subject.held = true
       if (notice.is === 'ended') subject.ended = true
-      if (notice.is === 'waits') void this.tend(life, subject, { approve: true })
+      if (notice.is !== 'waits') continue
+      subject.waits = true
+      void this.tend(life, subject, { approve: true })
     }
   }
 }

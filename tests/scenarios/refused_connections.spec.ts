@@ -1,0 +1,96 @@
+/*
+ * A database server that is not there: every verb of an engine says so in bounded time, with the cause.
+ */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { test } from '@japa/runner'
+import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
+import { StoreUnavailableError } from '../../src/errors.ts'
+import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
+import { InMemoryTransport } from '../../src/transport/memory/memory_transport.ts'
+import { openDatabase } from '../helpers/databases.ts'
+
+const VERBS: Record<string, (engine: WorkflowEngine) => Promise<unknown>> = {
+  start: (engine) => engine.start('w', null, 'r'),
+  signal: (engine) => engine.signal('go', 1),
+  signalWithStart: (engine) => engine.signalWithStart('w', null, 'r', { token: 'go', payload: 1 }),
+  publishEvent: (engine) => engine.publishEvent('e', 1),
+  update: (engine) => engine.update('r', 'u', 1),
+  completeTask: (engine) => engine.completeTask('r', 't', 1),
+  failTask: (engine) => engine.failTask('r', 't', 'no'),
+  signalEntity: (engine) => engine.signalEntity('counter', 'k', 'add', 1),
+  continue: (engine) => engine.continue('r'),
+  cancel: (engine) => engine.cancel('r'),
+  resume: (engine) => engine.resume('r'),
+  requeue: (engine) => engine.requeue('r'),
+  getRun: (engine) => engine.getRun('r'),
+  listRuns: (engine) => engine.listRuns(),
+  countRuns: (engine) => engine.countRuns(),
+  listCheckpoints: (engine) => engine.listCheckpoints('r'),
+  getRunChildren: (engine) => engine.getRunChildren('r'),
+  getEvent: (engine) => engine.getEvent('r', 'k'),
+  getEntityState: (engine) => engine.getEntityState('counter', 'k'),
+  runPending: (engine) => engine.runPending(),
+  runOne: (engine) => engine.runOne('r'),
+  recoverIncomplete: (engine) => engine.recoverIncomplete(),
+  resumeDueTimers: (engine) => engine.resumeDueTimers(),
+}
+
+/** A port that was free a moment ago. */
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+test.group('Refused connections | Lucid on postgres', (group) => {
+  let engine: WorkflowEngine
+  group.setup(async () => {
+    const target = `postgres://nobody@127.0.0.1:${await closedPort()}/nowhere`
+    const db = openDatabase({ dialect: 'postgres', target })
+    engine = new WorkflowEngine({
+      store: new LucidStateStore(db),
+      transport: new InMemoryTransport(),
+      logger: { warn: () => {}, error: () => {} },
+    })
+    engine.register('w', '1', async () => 'done')
+    engine.registerEntity('counter', {
+      initialState: () => 0,
+      handlers: {},
+    })
+    return () => db.manager.closeAll()
+  })
+
+  for (const [name, verb] of Object.entries(VERBS)) {
+    test(`${name} rejects with the cause`, async ({ assert }) => {
+      const error = await verb(engine).then(
+        () => undefined,
+        (thrown: unknown) => thrown
+      )
+      assert.instanceOf(error, StoreUnavailableError)
+      const { cause } = error as StoreUnavailableError
+      assert.equal((cause as { code?: string }).code, 'ECONNREFUSED')
+    })
+  }
+
+  test('the schema is not created, and says why', async ({ assert }) => {
+    const db = openDatabase({
+      dialect: 'postgres',
+      target: `postgres://nobody@127.0.0.1:${await closedPort()}/nowhere`,
+    })
+    const error = await new LucidStateStore(db).ensureSchema().catch((thrown: unknown) => thrown)
+    await db.manager.closeAll()
+    assert.instanceOf(error, StoreUnavailableError)
+    assert.equal(((error as Error).cause as { code?: string }).code, 'ECONNREFUSED')
+  })
+
+  test('a wait for a run gives up at its time, and a drain ends', async ({ assert }) => {
+    const wait = engine.waitForRun('r', { terminal: true, timeoutMs: 50 })
+    const error = await wait.catch((thrown: unknown) => thrown)
+    assert.equal((error as { code?: string }).code, 'wait_timeout')
+    await engine.drain(1000)
+  })
+})
