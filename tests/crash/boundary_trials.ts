@@ -2,9 +2,10 @@
  * Kills at every boundary. The calmest of some undisturbed runs names the boundaries of a workflow; then
  * for each of them a run is brought to exactly that one, its process is killed there, and a new process
  * has to finish it.
- * The boundaries of a recovery are found on the way, and the recovering process is killed there as well.
  * Each of them has to be hit: a run that came by another way is tried again, in the end at a boundary that
  * amounts to the same (`target.ts`), and one that is missed every time is a failure.
+ * The boundaries of a recovery are found on the way, and the recovering process is killed there as well. Whether
+ * a killed run needs one is a matter of moments: one that comes by no more is said, and is no failure.
  */
 import { describe, judge, timelineOf } from './judge.ts'
 import type { CrashData } from './data.ts'
@@ -68,23 +69,28 @@ export async function boundaryTrials(options: BoundaryTrialOptions): Promise<voi
     return labels.map((label): Plan => ({ bad, kills: [label] }))
   })
   const ofRecovery = new Map<string, Plan>()
-  await killAt(options, plans, ({ plan, labels }) => {
+  const missed = await killAt(options, plans, ({ plan, labels }) => {
     for (const label of labels.at(-1) ?? []) {
       const key = `${plan.bad} ${label}`
       if (!label.includes('recovery') || ofRecovery.has(key)) continue
       ofRecovery.set(key, { bad: plan.bad, kills: [...plan.kills, label] })
     }
   })
+  for (const plan of missed) {
+    const tries = options.exactTries + NEAR_TRIES
+    scoreboard.fail(inWords(data, plan), [`the run never came by there, in ${tries} tries`])
+  }
   scoreboard.say(`${data.dialect}: ${ofRecovery.size} boundaries of recoveries`)
-  await killAt(options, [...ofRecovery.values()], () => {})
+  const unseen = await killAt(options, [...ofRecovery.values()], () => {})
+  for (const plan of unseen) scoreboard.say(`unseen  ${inWords(data, plan)}`)
 }
 
-/** Tries each plan until its kills landed where they should; fails those that never did. */
+/** Tries each plan until its kills landed where they should; answers those that never did. */
 async function killAt(
   options: BoundaryTrialOptions,
   plans: Plan[],
   onTried: (tried: Tried) => void
-): Promise<void> {
+): Promise<Plan[]> {
   const { data, scoreboard, together, parallel, exactTries } = options
   const tries = exactTries + NEAR_TRIES
   let left = plans
@@ -110,9 +116,7 @@ async function killAt(
     for (const plan of missed) scoreboard.say(`again   ${inWords(data, plan)}`)
     left = missed
   }
-  for (const plan of left) {
-    scoreboard.fail(inWords(data, plan), [`the run never came by there, in ${tries} tries`])
-  }
+  return left
 }
 
 function report({ data, scoreboard }: BoundaryTrialOptions, tried: Tried): void {

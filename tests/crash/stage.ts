@@ -20,6 +20,8 @@ export interface Subject {
   approved: boolean
   /** An approval is on its way; after a kill it counts as such until the data were asked. */
   approving: boolean
+  /** The life that gave, or gives, the approval. */
+  approver?: Life
   /** The life that has it now said that it waits for the approval. */
   waits: boolean
   held: boolean
@@ -109,6 +111,7 @@ export class Stage {
       }
       if (!options.approve || subject.approved || subject.approving) return
       subject.approving = true
+      subject.approver = life
       await life.tell({ do: 'approve', host, runId })
       subject.approved = true
       subject.approving = false
@@ -120,6 +123,8 @@ export class Stage {
   /** After a kill: what has reached the data of what was owed? Then gives the rest. */
   async takeOver(life: Life, subject: Subject): Promise<void> {
     subject.held = false
+    // It was asked for the approval already, and lives: asking again would give two.
+    if (subject.approver === life) return this.tend(life, subject)
     subject.approving = true
     const { run, rows, waiters, buffered } = await this.#read(subject)
     const signal = rows.find((row) => row.kind === 'signal')
