@@ -30,6 +30,7 @@ import { InterceptorChain } from './interceptors.ts'
 import { Registry } from './registry.ts'
 import { Canceller } from './runs/canceller.ts'
 import { Eraser } from './runs/eraser.ts'
+import { LostSends } from './runs/lost_sends.ts'
 import { Operator } from './runs/operator.ts'
 import { Redispatcher } from './runs/redispatcher.ts'
 import { Starter } from './runs/starter.ts'
@@ -116,7 +117,17 @@ export function assemble(config: EngineConfig): Collaborators {
   const { maxPayloadBytes } = settings
   const starter = new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes })
   const canceller = new Canceller({ store, hub, wakes, clock, effect: needs.effect })
-  const operator = new Operator({ store, queue, wakes, clock, settings, namespace, report })
+  const lostSends = new LostSends({ store, sender, carriers: config.carriers })
+  const operator = new Operator({
+    store,
+    queue,
+    wakes,
+    lostSends,
+    clock,
+    settings,
+    namespace,
+    report,
+  })
   const tellChildren = (runId: string) => canceller.tellChildren(runId)
   const cancelRuns = (runIds: string[]) => canceller.cancelRuns(runIds)
   const effects = new AfterEffects({
@@ -166,7 +177,7 @@ export function assemble(config: EngineConfig): Collaborators {
     store,
     hub,
     wakes,
-    sender,
+    lostSends,
     effect: needs.effect,
     clock,
     settings,

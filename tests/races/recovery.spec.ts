@@ -2,6 +2,7 @@
  * Runs whose executor is gone, or is thought to be: who takes over, what counts, and what is left alone.
  */
 import { test } from '@japa/runner'
+import type { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { deferred } from '../../src/foundation/deferred.ts'
 import { storesUnderTest, until, useWorld, type World } from '../helpers/engines.ts'
 
@@ -52,13 +53,8 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.output('r'), 'answer')
     })
 
-    test('a call that the lost turn recorded and may not have sent is sent, under its own id', async ({
-      assert,
-    }) => {
-      const [doomed, living] = [0, 1].map(() => world.engine({ transport: 'held' }))
-      for (const engine of [doomed, living]) {
-        engine.register('w', '1', async (ctx) => ctx.step('remote', { n: 1 }))
-      }
+    /** Dies between the row of `r:0` and its dispatch. */
+    async function dieUnsent(doomed: WorkflowEngine) {
       const die = async (proceed: () => Promise<unknown>) => {
         const answer = await proceed()
         await world.crash(doomed)
@@ -69,37 +65,60 @@ for (const kind of await storesUnderTest()) {
       void doomed.start('w', null, 'r')
       await until(() => world.gate(doomed).crashed, 'the crash')
       await world.quiet()
-      assert.lengthOf(world.held.sent, 0)
+    }
 
+    const pair = () =>
+      [0, 1].map(() => {
+        const engine = world.engine({ transport: 'held' })
+        engine.register('w', '1', async (ctx) => ctx.step('remote', { n: 1 }))
+        return engine
+      })
+
+    const rescues = {
+      'by recovery': (living: WorkflowEngine) => living.recoverIncomplete(),
+      'by a requeue that comes first': (living: WorkflowEngine) => living.requeue('r'),
+    }
+    for (const [how, rescue] of Object.entries(rescues)) {
+      test(`a call that the lost turn recorded and may not have sent is sent, under its own id, ${how}`, async ({
+        assert,
+      }) => {
+        const [doomed, living] = pair()
+        await dieUnsent(doomed)
+        assert.lengthOf(world.held.sent, 0)
+
+        world.time.jump(LEASE_MS + 1)
+        await rescue(living)
+        const task = await world.held.task('remote')
+        assert.deepInclude(task, { stepId: 'r:0', attempt: 1, input: { n: 1 } })
+        await world.held.complete(task, 'answer')
+        assert.equal(await world.output('r'), 'answer')
+        assert.equal(world.held.times('r:0'), 1)
+      })
+    }
+
+    test('a requeue that cannot send what the lost turn left says so; recovery still does', async ({
+      assert,
+    }) => {
+      const [doomed, living] = pair()
+      await dieUnsent(doomed)
       world.time.jump(LEASE_MS + 1)
+      world.held.refuse = new Error('the broker is away')
+      await assert.rejects(() => living.requeue('r'), /the broker is away/)
+      assert.equal(await world.status('r'), 'running')
+      world.held.refuse = undefined
       await living.recoverIncomplete()
-      const task = await world.held.task('remote')
-      assert.deepInclude(task, { stepId: 'r:0', attempt: 1, input: { n: 1 } })
-      await world.held.complete(task, 'answer')
+      await world.held.complete(await world.held.task('remote'), 'answer')
       assert.equal(await world.output('r'), 'answer')
-      assert.equal(world.held.times('r:0'), 1)
     })
 
     test('a call is sent although the clock was set back before its turn died', async ({
       assert,
     }) => {
-      const [doomed, living] = [0, 1].map(() => world.engine({ transport: 'held' }))
-      for (const engine of [doomed, living]) {
-        engine.register('w', '1', async (ctx) => ctx.step('remote', { n: 1 }))
-      }
-      const die = async (proceed: () => Promise<unknown>) => {
-        const answer = await proceed()
-        await world.crash(doomed)
-        return answer
-      }
-      world.gate(doomed).around('commitTurn', die)
-      world.gate(doomed).around('saveCheckpoint', die)
+      const [doomed, living] = pair()
       const stop = doomed.subscribe(({ type }) => {
         if (type === 'run.started') world.time.jump(-20)
       })
-      void doomed.start('w', null, 'r')
-      await until(() => world.gate(doomed).crashed, 'the crash')
-      await world.quiet()
+      await dieUnsent(doomed)
       stop()
       assert.lengthOf(world.held.sent, 0)
 

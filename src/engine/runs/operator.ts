@@ -14,12 +14,14 @@ import type { TurnQueue } from '../../turns/turn_queue.ts'
 import type { CompletionEnvelope, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { RunResult, RunStatus, WorkflowRun } from '../../types/run.ts'
 import type { Wakes } from '../wakes.ts'
+import type { LostSends } from './lost_sends.ts'
 import { resultOf, resultOfTurn } from './result.ts'
 
 export interface OperatorOptions {
   store: FullStore
   queue: TurnQueue
   wakes: Pick<Wakes, 'started' | 'newsInBackground'>
+  lostSends: LostSends
   clock: Clock
   settings: Pick<TurnSettings, 'instanceId' | 'leaseMs'>
   /** Scope of this process; undefined drives every namespace. */
@@ -61,23 +63,28 @@ export class Operator {
 
   /** Sets the run back to `pending` and dispatches it; never runs the body inline. */
   async requeue(runId: string): Promise<RunResult | null> {
-    const { store, wakes, clock } = this.#options
+    const { store, wakes } = this.#options
     const run = await store.getRun(runId)
     if (!run) return null
     if (run.status === 'completed' || run.status === 'cancelled') return resultOf(run)
     // Never a run that somebody holds: clearing a live lease would run the body twice.
     const reopened = await this.#leased(runId, (now) =>
-      FAILED.includes(now.status)
-        ? this.#reopen(now, FAILED)
-        : store.updateRunIf(runId, PARKED, {
-            status: 'pending',
-            wakeAt: undefined,
-            updatedAt: new Date(clock()),
-          })
+      FAILED.includes(now.status) ? this.#reopen(now, FAILED) : this.#setBack(now)
     )
     if (!reopened) return this.#current(runId)
     wakes.started(runId)
     return { runId, status: 'pending' }
+  }
+
+  /** A run whose executor is gone leaves recovery's hands: what it did not send goes out first. */
+  async #setBack(run: WorkflowRun): Promise<boolean> {
+    const { store, lostSends, clock } = this.#options
+    if (run.status === 'running') await lostSends.resend(run)
+    return store.updateRunIf(run.id, PARKED, {
+      status: 'pending',
+      wakeAt: undefined,
+      updatedAt: new Date(clock()),
+    })
   }
 
   /** Works on the run while nobody else can; false when somebody holds it. */

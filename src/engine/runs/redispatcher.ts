@@ -7,9 +7,10 @@ import type { Clock } from '../../foundation/clock.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import { checkpointPages } from '../../store/paging.ts'
 import type { Carriers, StepSender, TurnSettings } from '../../turns/needs.ts'
+import { stepTask } from '../../turns/step_task.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import { isTerminalStatus, type RunResult, type WorkflowRun } from '../../types/run.ts'
-import type { RemoteTask } from '../../wire/messages.ts'
+import { isInFlight } from './lost_sends.ts'
 import { resultOf } from './result.ts'
 
 export interface RedispatcherOptions {
@@ -32,7 +33,7 @@ export class Redispatcher {
 
   /** Answers how many steps were handed over; rejects when none could be and one should have been. */
   async redispatchPending(runId: string): Promise<RedispatchResult | null> {
-    const { store, report } = this.#options
+    const { store, sender, carriers, report } = this.#options
     const run = await store.getRun(runId)
     if (!run) return null
     let redispatched = 0
@@ -40,7 +41,7 @@ export class Redispatcher {
     for await (const rows of this.#pendingPages(run)) {
       for (const row of await this.#countAttempts(rows)) {
         try {
-          await this.#send(row, run)
+          await sender.send(stepTask(row, { carriers, priority: run.priority }))
           redispatched += 1
         } catch (error) {
           failures.push(error)
@@ -63,7 +64,7 @@ export class Redispatcher {
   async #countAttempts(rows: StepCheckpoint[]): Promise<StepCheckpoint[]> {
     const { store, clock, settings } = this.#options
     const now = clock()
-    const next = rows.filter(isOut).map((row) => {
+    const next = rows.filter(isInFlight).map((row) => {
       const { lastHeartbeatAt, heartbeatProgress, ...kept } = row
       const again: StepCheckpoint = {
         ...kept,
@@ -79,26 +80,4 @@ export class Redispatcher {
     const verdicts = await store.saveCheckpointsIfPending(next)
     return next.filter((_, i) => verdicts[i])
   }
-
-  async #send(row: StepCheckpoint, run: WorkflowRun): Promise<void> {
-    const { sender, carriers } = this.#options
-    const task: RemoteTask = {
-      runId: row.runId,
-      seq: row.seq,
-      name: row.name,
-      stepId: row.stepId,
-      group: row.workerGroup ?? row.name,
-      input: row.input,
-      attempt: row.attempts,
-    }
-    const traceparent = carriers.traceparent()
-    const context = carriers.context()
-    if (traceparent !== undefined) task.traceparent = traceparent
-    if (context !== undefined) task.context = context
-    if (run.priority !== undefined) task.priority = run.priority
-    await sender.send(task)
-  }
 }
-
-/** A dispatched step nobody has answered; one that was given up, or answered too late, notes an error. */
-const isOut = (row: StepCheckpoint): boolean => row.kind === 'remote' && row.error === undefined

@@ -11,10 +11,11 @@ import { completionOf } from '../../replay/completion.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { TurnVerdict } from '../../store/ports/turn_commits.ts'
 import type { Effect } from '../../turns/effects.ts'
-import type { StepSender, TurnSettings } from '../../turns/needs.ts'
+import type { TurnSettings } from '../../turns/needs.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { RunResult, RunStatus, WorkflowRun } from '../../types/run.ts'
 import type { EventHub } from '../event_hub.ts'
+import type { LostSends } from '../runs/lost_sends.ts'
 import { resultOf } from '../runs/result.ts'
 import type { Wakes } from '../wakes.ts'
 
@@ -22,7 +23,7 @@ export interface RecoveryOptions {
   store: FullStore
   hub: EventHub
   wakes: Pick<Wakes, 'started' | 'newsInBackground'>
-  sender: StepSender
+  lostSends: LostSends
   effect: (effect: Effect) => void
   clock: Clock
   settings: TurnSettings
@@ -70,7 +71,7 @@ export class Recovery {
   }
 
   async #take(runId: string, nowMs: number): Promise<RunResult | undefined> {
-    const { store, settings, clock, report } = this.#options
+    const { store, settings, clock, lostSends, report } = this.#options
     const owner = `${settings.instanceId}/recovery`
     if (!(await store.tryLockRun(runId, owner, clock() + settings.leaseMs, nowMs))) return undefined
     let moved = false
@@ -79,11 +80,8 @@ export class Recovery {
       if (run?.status !== 'running') return undefined
       // Written by somebody who counts no turns: from here on they are counted.
       if (run.turns === undefined) await store.updateRunIf(runId, ['running'], { turns: 0 })
-      const rows = await store.queryCheckpoints(runId, { statuses: ['pending'] })
-      // Undos are awaited by a turn, which sends them again itself.
-      const inFlight = rows.filter(
-        (row) => row.kind === 'remote' && row.seq >= 0 && row.error === undefined
-      )
+      // Not sent, not moved: no later turn would send it. The next pass takes the run again.
+      const inFlight = await lostSends.resend(run)
       const verdict =
         inFlight.length > 0
           ? await this.#park(run, inFlight, owner)
@@ -97,16 +95,9 @@ export class Recovery {
     }
   }
 
-  /** Its work is on a transport. What the lost turn may not have sent goes out first. */
+  /** Its work is on a transport. */
   async #park(run: WorkflowRun, inFlight: StepCheckpoint[], owner: string): Promise<TurnVerdict> {
-    const { store, clock, settings, sender, wakes } = this.#options
-    const claimedAt = run.claimedAt?.getTime() ?? Infinity
-    for (const row of inFlight) {
-      // A volatile transport's task that died is sent again once it is silent for long enough.
-      if (row.enqueuedAt.getTime() < claimedAt || sender.isVolatile()) continue
-      // Not sent, not parked: no later turn would send it. The next pass takes the run again.
-      await this.#resend(row)
-    }
+    const { store, clock, settings, wakes } = this.#options
     const now = clock()
     // The lost turn may have been claimed for news that nobody has read.
     await store.updateRunIf(run.id, ['running'], { wakeRequestedAt: now })
@@ -158,19 +149,6 @@ export class Recovery {
       turn: run.turns ?? 0,
       nowMs: clock(),
       settle: { status, patch, evenIfCancelRequested: true },
-    })
-  }
-
-  #resend(row: StepCheckpoint): Promise<void> {
-    const { sender } = this.#options
-    return sender.send({
-      runId: row.runId,
-      seq: row.seq,
-      name: row.name,
-      stepId: row.stepId,
-      group: row.workerGroup ?? row.name,
-      input: row.input,
-      attempt: row.attempts,
     })
   }
 }

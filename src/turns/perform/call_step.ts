@@ -6,8 +6,8 @@ import { backoffDelay, isFinalFailure, maxAttempts } from '../../foundation/back
 import { toStepError } from '../../foundation/failure.ts'
 import type { CommandOf } from '../../replay/commands.ts'
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
-import type { RemoteTask } from '../../wire/messages.ts'
 import { routingToken } from '../../wire/names.ts'
+import { stepTask } from '../step_task.ts'
 import type { Turn } from '../turn.ts'
 
 type CallCommand = CommandOf<'call'>
@@ -115,21 +115,7 @@ function dispatch(
 function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
   const { carriers, emitter, sender } = turn.needs
   const { seq, name, options } = command
-  const task: RemoteTask = {
-    runId: turn.run.id,
-    seq,
-    name,
-    stepId: row.stepId,
-    group: row.workerGroup ?? name,
-    input: row.input,
-    attempt: row.attempts,
-  }
-  const traceparent = carriers.traceparent()
-  const context = carriers.context()
-  const priority = options.priority ?? turn.run.priority
-  if (traceparent !== undefined) task.traceparent = traceparent
-  if (context !== undefined) task.context = context
-  if (priority !== undefined) task.priority = priority
+  const task = stepTask(row, { carriers, priority: options.priority ?? turn.run.priority })
   turn.send(async () => {
     const about = { runId: turn.run.id, workflow: turn.run.workflow, seq, name }
     emitter.emit({ type: 'step.started', ...about, kind: 'remote' })
