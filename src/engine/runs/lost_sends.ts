@@ -5,7 +5,7 @@
  */
 import type { FullStore } from '../../store/full_store.ts'
 import type { Carriers, StepSender } from '../../turns/needs.ts'
-import { stepTask } from '../../turns/step_task.ts'
+import { stepTask } from '../../wire/step_task.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { WorkflowRun } from '../../types/run.ts'
 

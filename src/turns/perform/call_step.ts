@@ -7,7 +7,7 @@ import { toStepError } from '../../foundation/failure.ts'
 import type { CommandOf } from '../../replay/commands.ts'
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import { routingToken } from '../../wire/names.ts'
-import { stepTask } from '../step_task.ts'
+import { stepTask } from '../../wire/step_task.ts'
 import type { Turn } from '../turn.ts'
 
 type CallCommand = CommandOf<'call'>

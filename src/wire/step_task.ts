@@ -3,12 +3,14 @@
  * sends it again.
  */
 import type { StepCheckpoint } from '../types/checkpoint.ts'
-import type { RemoteTask } from '../wire/messages.ts'
-import type { Carriers } from './needs.ts'
+import type { RemoteTask } from './messages.ts'
 
 export interface TaskExtras {
   /** The trace and request context of the caller. */
-  carriers: Pick<Carriers, 'traceparent' | 'context'>
+  carriers: {
+    traceparent(): string | undefined
+    context(): Record<string, unknown> | undefined
+  }
   priority?: number
 }
 
