@@ -6,6 +6,7 @@ import { mergePolicy, stepConfigOf, stepNameOf } from '../authoring/step_ref.ts'
 import { workflowName } from '../authoring/workflow_ref.ts'
 import { type GatherItemFailure, GatherError, InvalidArgumentError } from '../errors.ts'
 import { isFinalFailure, maxAttempts } from '../foundation/backoff.ts'
+import { Heap } from '../foundation/heap.ts'
 import { fanChildIdOf, fanGroupOf, stepIdOf } from '../foundation/ids.ts'
 import type { CallCommand, ChildCommand, FanCommand } from '../replay/commands.ts'
 import { marks } from '../replay/guard.ts'
@@ -106,9 +107,9 @@ function openFan(
         member: (index) => members.command(index, firstSeq + index, at),
       }
       return {
-        marks: Array.from({ length: size }, (_, index) => memberMark(members, index, at)),
+        marks: { length: size, at: (index) => memberMark(members, index, at) },
         command,
-        read: (rows) => reader.read(rows),
+        read: (rows, changed) => reader.read(rows, changed),
       }
     },
   })
@@ -202,8 +203,8 @@ function stepMembers(
 
 /**
  * One answer for the whole block; a fail-fast fan is decided by the member that failed first. A member
- * that is over stays over, so each reading goes on at the first open member, and stops at the first that
- * was not started: the readings of a fan in waves are linear in its size together.
+ * that is over stays over, and a reading looks only at the rows that changed since the last one: all
+ * readings of a fan together are linear in its size.
  */
 class FanReader {
   readonly #members: Members
@@ -211,7 +212,10 @@ class FanReader {
   readonly #size: number
   readonly #how: { failFast: boolean; settled: boolean }
   readonly #ends: (MemberEnd | undefined)[] = []
-  #firstOpen = 0
+  /** When open members want their performer: by index, and earliest first with what is out of date. */
+  readonly #dueOf = new Map<number, number>()
+  readonly #dues = new Heap<{ index: number; at: number }>((a, b) => a.at < b.at)
+  #over = 0
   #decided?: MemberEnd & { ok: false }
 
   constructor(
@@ -226,34 +230,46 @@ class FanReader {
     this.#how = how
   }
 
-  read(rows: RowsOfCall): Reading {
-    const dueAt = this.#scan(rows)
+  read(rows: RowsOfCall, changed: Iterable<number> = this.#started(rows)): Reading {
+    for (const index of changed) {
+      const row = rows(index)
+      if (row && !this.#ends[index]) this.#look(index, row)
+    }
     if (this.#decided) {
       const { row, failure } = this.#decided
       const error = new GatherError([failure], this.#size)
       return { ...answer(row, row.finishedAt.getTime(), { ok: false, error }), decided: true }
     }
-    if (this.#firstOpen < this.#size) return { state: 'open', dueAt }
+    if (this.#over < this.#size) return { state: 'open', dueAt: this.#earliestDue() }
     return this.#joined(rows)
   }
 
-  /** Takes in what is over by now; answers when an open member wants its performer. */
-  #scan(rows: RowsOfCall): number | undefined {
-    let dueAt: number | undefined
-    for (let index = this.#firstOpen; index < this.#size; index++) {
-      const row = rows(index)
-      if (!row) break
-      const end = (this.#ends[index] ??= this.#members.end(index, row, this.#at))
-      if (!end) {
-        const due = this.#members.dueAt(row)
-        if (due !== undefined) dueAt = Math.min(dueAt ?? Infinity, due)
-        continue
-      }
-      if (index === this.#firstOpen) this.#firstOpen += 1
-      if (end.ok || !this.#how.failFast) continue
-      if (!this.#decided || isEarlier(end.row, this.#decided.row)) this.#decided = end
+  /** Members start in order: the first that has no row ends them. */
+  *#started(rows: RowsOfCall): Iterable<number> {
+    for (let index = 0; index < this.#size && rows(index); index++) yield index
+  }
+
+  #look(index: number, row: StepCheckpoint): void {
+    const end = this.#members.end(index, row, this.#at)
+    const due = end ? undefined : this.#members.dueAt(row)
+    if (due === undefined) this.#dueOf.delete(index)
+    else if (due !== this.#dueOf.get(index)) {
+      this.#dueOf.set(index, due)
+      this.#dues.push({ index, at: due })
     }
-    return dueAt
+    if (!end) return
+    this.#ends[index] = end
+    this.#over += 1
+    if (end.ok || !this.#how.failFast) return
+    if (!this.#decided || isEarlier(end.row, this.#decided.row)) this.#decided = end
+  }
+
+  #earliestDue(): number | undefined {
+    for (;;) {
+      const top = this.#dues.peek()
+      if (!top || this.#dueOf.get(top.index) === top.at) return top?.at
+      this.#dues.pop()
+    }
   }
 
   #joined(rows: RowsOfCall): Reading {

@@ -83,7 +83,7 @@ function mark(primitive: 'setEvent' | 'patched', name: string, output: unknown):
     primitive,
     width: 1,
     at: (seq) => ({
-      marks: [{ name, kind: 'local' }],
+      marks: marks.localStep(name),
       command: { kind: 'mark', seq, name, output },
       read: readLocal,
     }),

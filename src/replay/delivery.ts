@@ -36,10 +36,10 @@ export class Delivery {
     this.#history = history
   }
 
-  /** Reads the rows of an await and files it: answered, waiting for a time, or open. */
-  assess(entry: OpenAwait): void {
+  /** Reads the (changed) rows of an await and files it: answered, waiting for a time, or open. */
+  assess(entry: OpenAwait, changed?: readonly number[]): void {
     entry.version += 1
-    entry.reading = entry.read(this.#rowsOf(entry))
+    entry.reading = entry.read(this.#rowsOf(entry), changed)
     const { reading } = entry
     if (reading.state === 'open') {
       if (reading.dueAt !== undefined) this.#await(entry, reading.dueAt)

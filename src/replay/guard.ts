@@ -63,10 +63,10 @@ export type Primitive = keyof typeof marks | 'onUpdate' | 'continueAsNew' | 'all
 /** The error for a row that is not what the code asks for, or undefined when it is. */
 export function mismatch(
   runId: string,
-  row: StepCheckpoint | undefined,
+  row: StepCheckpoint,
   mark: Mark
 ): NonDeterminismError | undefined {
-  if (!row || (row.kind === mark.kind && isNamed(row.name, mark))) return undefined
+  if (row.kind === mark.kind && isNamed(row.name, mark)) return undefined
   return new NonDeterminismError(runId, row.seq, describe(mark), describe(row))
 }
 

@@ -28,6 +28,12 @@ export interface Answer {
 /** The row at the call's position `index`, counted from its first one. */
 export type RowsOfCall = (index: number) => StepCheckpoint | undefined
 
+/**
+ * Reads the rows of a call. `changed` tells the indexes that are not as the last reading saw them; without
+ * it any may be.
+ */
+export type Read = (rows: RowsOfCall, changed?: readonly number[]) => Reading
+
 /** How to undo a completed call: an in-process closure or a dispatched step. */
 export type Undo =
   | { kind: 'local'; name: string; run: () => Promise<void> | void }
@@ -39,6 +45,12 @@ export type Undo =
       input: unknown
     }
 
+/** What must stand at the positions of a call, one by one; asked for where there is a row. */
+export interface Marks {
+  length: number
+  at(index: number): Mark | undefined
+}
+
 /** What a ctx primitive asks for. `at` is called once, synchronously, with the first position. */
 export interface Call {
   primitive: Primitive
@@ -47,9 +59,9 @@ export interface Call {
   /** A position taken before, by `Replay.mint`: the call's last one. */
   minted?: number
   at(seq: number): {
-    marks: Mark[]
+    marks: Marks
     command: Command
-    read(rows: RowsOfCall): Reading
+    read: Read
     undo?: Undo
   }
 }
@@ -63,7 +75,7 @@ export class OpenAwait {
     readonly seq: number,
     readonly width: number,
     readonly command: Command,
-    readonly read: (rows: RowsOfCall) => Reading,
+    readonly read: Read,
     readonly deferred: Deferred,
     /** Its last position, when that was taken before the others. */
     readonly minted?: number
@@ -72,6 +84,31 @@ export class OpenAwait {
   /** The position at `index`, counted from the first one. */
   seqAt(index: number): number {
     return index < this.width || this.minted === undefined ? this.seq + index : this.minted
+  }
+
+  /** The opposite of `seqAt`. */
+  indexOf(seq: number): number {
+    return seq === this.minted ? this.width : seq - this.seq
+  }
+
+  /**
+   * Positions whose rows may still change: a completed row stays as it is, and those of a fan's members
+   * are written by turns, oldest first.
+   */
+  changeable(rowAt: (seq: number) => StepCheckpoint | undefined): number[] {
+    const { command } = this
+    const found: number[] = []
+    for (let index = command.kind === 'fan' ? command.oldest : 0; index < this.#size; index++) {
+      const seq = this.seqAt(index)
+      const row = rowAt(seq)
+      if (!row && command.kind === 'fan') break
+      if (row?.status !== 'completed') found.push(seq)
+    }
+    return found
+  }
+
+  get #size(): number {
+    return this.width + (this.minted === undefined ? 0 : 1)
   }
 
   *seqs(): IterableIterator<number> {

@@ -23,6 +23,7 @@ import { type Mark, mismatch } from './guard.ts'
 import type { History } from './history.ts'
 import { type Answer, type Call, OpenAwait, type Undo } from './open_await.ts'
 import type { BodyEnd } from './outcome.ts'
+import { Owners } from './owners.ts'
 import { macrotaskPassed, microtasksDrained } from './quiescence.ts'
 
 export interface Stamp {
@@ -45,7 +46,7 @@ export class Replay {
   readonly history: History
   readonly #delivery: Delivery
   readonly #open = new Map<number, OpenAwait>()
-  readonly #ownerOf = new Map<number, OpenAwait>()
+  readonly #owners = new Owners()
   readonly #undos = new Map<number, Undo>()
   /** Told of every await that is delivered, in order. */
   onDelivered?: (entry: OpenAwait) => void
@@ -90,8 +91,11 @@ export class Replay {
     return this.#open.values()
   }
 
+  /** Positions of open awaits whose rows may still change: a completed row stays as it is. */
   openSeqs(): number[] {
-    return [...this.#ownerOf.keys()]
+    return [...this.#open.values()].flatMap((entry) =>
+      entry.changeable((seq) => this.history.at(seq))
+    )
   }
 
   /** The step whose failure this very error is, if it was the last one the body saw. */
@@ -120,13 +124,14 @@ export class Replay {
     const seq = this.#position
     this.#position += call.width
     const { marks, command, read, undo } = call.at(seq)
-    for (const [i, mark] of marks.entries()) {
-      const error = mismatch(this.runId, this.history.at(seq + i), mark)
+    for (let i = 0; i < marks.length; i++) {
+      const row = this.history.at(seq + i)
+      const error = row && mismatch(this.runId, row, marks.at(i)!)
       if (error) return this.breakOff(error)
     }
     const entry = this.#entryOf(call, seq, command, read)
     this.#open.set(entry.seq, entry)
-    for (const each of entry.seqs()) this.#ownerOf.set(each, entry)
+    this.#owners.add(entry)
     if (undo) this.#undos.set(seq, undo)
     this.#delivery.assess(entry)
     if (entry.reading.state === 'open') this.#attention.add(entry)
@@ -138,7 +143,8 @@ export class Replay {
   mint(markAt: (seq: number) => Mark): { seq: number } | { error: Error } {
     if (this.#fence) return { error: this.#fence }
     const seq = this.#position
-    const error = mismatch(this.runId, this.history.at(seq), markAt(seq))
+    const row = this.history.at(seq)
+    const error = row && mismatch(this.runId, row, markAt(seq))
     if (error) {
       void this.breakOff(error)
       return { error: this.#broken! }
@@ -149,7 +155,7 @@ export class Replay {
 
   /** Somebody waits at this position. */
   isOpen(seq: number): boolean {
-    return this.#ownerOf.has(seq)
+    return this.#owners.at(seq) !== undefined
   }
 
   /** The row at the next position, without taking it. */
@@ -226,13 +232,16 @@ export class Replay {
 
   /** The rows at these positions changed. */
   changed(seqs: Iterable<number>): void {
-    const entries = new Set<OpenAwait>()
+    const changes = new Map<OpenAwait, number[]>()
     for (const seq of seqs) {
-      const entry = this.#ownerOf.get(seq)
-      if (entry) entries.add(entry)
+      const entry = this.#owners.at(seq)
+      if (!entry) continue
+      const changed = changes.get(entry)
+      if (changed) changed.push(entry.indexOf(seq))
+      else changes.set(entry, [entry.indexOf(seq)])
     }
-    for (const entry of entries) {
-      this.#delivery.assess(entry)
+    for (const [entry, changed] of changes) {
+      this.#delivery.assess(entry, changed)
       if (entry.reading.state === 'open') this.#attention.add(entry)
     }
   }
@@ -259,7 +268,7 @@ export class Replay {
     this.#fence ??= new WorkflowSuspended(this.nextDeadline())
     const open = [...this.#open.values()]
     this.#open.clear()
-    this.#ownerOf.clear()
+    this.#owners.clear()
     this.#attention.clear()
     for (const entry of open) {
       this.#delivery.forget(entry)
@@ -301,7 +310,7 @@ export class Replay {
     const answer = entry.reading as Answer
     this.#stamp(answer)
     this.#open.delete(entry.seq)
-    for (const seq of entry.seqs()) this.#ownerOf.delete(seq)
+    this.#owners.remove(entry)
     this.#attention.delete(entry)
     this.#delivery.forget(entry)
     this.onDelivered?.(entry)

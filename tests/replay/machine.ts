@@ -47,11 +47,12 @@ export interface Machine {
 
 /** Starts `body` over `rows` and lets it run until it waits. */
 export async function machine(
-  rows: StepCheckpoint[],
+  rows: StepCheckpoint[] | History,
   body: (ctx: WorkflowCtx) => Promise<unknown>,
   now = 0
 ): Promise<Machine> {
-  const replay = new Replay({ runId: RUN, history: new History(rows) })
+  const history = rows instanceof History ? rows : new History(rows)
+  const replay = new Replay({ runId: RUN, history })
   const ctx = createCtx({ replay, maxPayloadBytes: 1_000_000, transactions: true })
   replay.start(() => body(ctx))
   const settle = (at = now) => replay.settle(() => at)

@@ -41,6 +41,18 @@ export class CheckpointTable {
     return this.list(runId, range.fromSeq).filter((row) => inRange(row, range))
   }
 
+  /** Looks from the end: the last members of a fan are the likeliest to be open. */
+  hasOne(runId: string, range: CheckpointRange): boolean {
+    const timeline = this.#timelines.get(runId)
+    if (!timeline) return false
+    const { rows, seqs } = timeline
+    const end = range.toSeq === undefined ? seqs.length : lowerBound(seqs, range.toSeq + 1)
+    for (let i = end - 1; i >= 0 && seqs[i] >= (range.fromSeq ?? -Infinity); i--) {
+      if (inRange(rows.get(seqs[i])!, range)) return true
+    }
+    return false
+  }
+
   /** The rows at `seqs` and every row from `fromSeq` on, ascending, each once. */
   at(runId: string, seqs: number[], fromSeq: number): StoredCheckpoint[] {
     const rest = this.list(runId, fromSeq)

@@ -66,7 +66,7 @@ export class MemoryRows {
   }
 
   async hasCheckpoints(runId: string, range: CheckpointRange): Promise<boolean> {
-    return this.tables.checkpoints.range(runId, range).length > 0
+    return this.tables.checkpoints.hasOne(runId, range)
   }
 
   async countCheckpoints(runId: string, range: CheckpointRange): Promise<number> {

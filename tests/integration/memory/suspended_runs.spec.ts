@@ -1,11 +1,9 @@
 /*
  * What ten thousand runs that wait keep in memory. Measured in a process of its own, after collections.
  */
-import { execFile } from 'node:child_process'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { test } from '@japa/runner'
 import type { Measured, MeasureOptions } from './measure.ts'
+import { measured } from './measured.ts'
 
 const MINUTE = 60_000
 const RUNS = 10_000
@@ -14,22 +12,13 @@ const LIVE_BYTES = 10_000
 const WARM_BYTES = 4_000
 const COLD_BYTES = 250
 
-const execute = promisify(execFile)
-
-async function measure(options: MeasureOptions): Promise<Measured> {
-  const script = join(import.meta.dirname, 'measure.ts')
-  const { stdout } = await execute(process.execPath, [
-    '--expose-gc',
-    '--import=@poppinss/ts-exec',
-    script,
-    JSON.stringify(options),
-  ])
-  return JSON.parse(stdout) as Measured
-}
-
 test.group('Memory of suspended runs', () => {
   test('ten thousand of them', async ({ assert }) => {
-    const { live, warm, cold, suspended, completed } = await measure({ runs: RUNS })
+    const options: MeasureOptions = { runs: RUNS }
+    const { live, warm, cold, suspended, completed } = await measured<Measured>(
+      'measure.ts',
+      options
+    )
     assert.isAtLeast(suspended, RUNS)
     assert.isBelow(live, LIVE_BYTES, 'with its body live')
     assert.isBelow(warm, WARM_BYTES, 'with its body evicted and its history warm')
