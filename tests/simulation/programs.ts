@@ -221,7 +221,33 @@ export function randomProgram(seed: number, depth = 0, later = hasLaterLeaves(se
   // Only where nothing else is open: next to other branches such a wait has no place in their order.
   const first: Node[] = chance(0.1) ? [{ t: 'pause', id: ids++, ms: below(random, 300) }] : []
   const root: Node = { t: 'seq', of: [...first, ...many(length, () => node(height))] }
+  if (depth === 0 && seed % FOLDING_EVERY === 0) root.of.splice(1, 0, foldable(ids++, random))
   return { root, rounds: chance(0.15) ? 1 + below(random, 2) : 0 }
+}
+
+/** How many seeds there are to one with a fan whose waves are large enough to be folded. */
+const FOLDING_EVERY = 20
+
+function foldable(id: number, random: Random): Leaf {
+  const local: Leaf = {
+    t: 'local',
+    id: 0,
+    ms: below(random, 40),
+    bad: random() < 0.1,
+    tries: 1,
+    backoffMs: 0,
+  }
+  return {
+    t: 'fan',
+    id,
+    size: 16 + below(random, 24),
+    program: { root: { t: 'seq', of: [local] }, rounds: 0 },
+    bad: false,
+    tries: 1,
+    backoffMs: 0,
+    mode: pick(random, ['waitAll', 'failFast', 'settled'] as const),
+    concurrency: random() < 0.5 ? 32 : undefined,
+  }
 }
 
 function backoff(random: Random): number {

@@ -2,6 +2,7 @@
  * The shadow: what the store holds, as of its last operation, and who is told of every change. Checks
  * read nothing else, so they cost no store operation and work on every store.
  */
+import { membersOf } from '../../src/replay/folds.ts'
 import { decodeCheckpoint } from '../../src/store/memory/checkpoint_table.ts'
 import type { StoredCheckpoint, StoredRun } from '../../src/store/memory/columns.ts'
 import type { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
@@ -72,7 +73,7 @@ export class Shadow {
     if (runs instanceof Promise) return this.#lookLater(runs, by)
     for (const run of runs) this.#sawRun(run, by)
     for (const runId of this.#runs.keys()) {
-      for (const row of this.#reader.rows(runId) as StepCheckpoint[]) this.#sawRow(row, by)
+      this.#sawRows(this.#reader.rows(runId) as StepCheckpoint[], by)
     }
   }
 
@@ -80,13 +81,18 @@ export class Shadow {
     for (const run of await reading) this.#sawRun(run, by)
     // Nothing else is under way: reading all of them together still reads one instant.
     const lists = [...this.#runs.keys()].map((runId) => this.#reader.rows(runId))
-    for (const rows of await Promise.all(lists)) for (const row of rows) this.#sawRow(row, by)
+    for (const rows of await Promise.all(lists)) this.#sawRows(rows, by)
   }
 
   #sawRun(run: WorkflowRun, by: Operation): void {
     const before = this.#runs.get(run.id)
     this.#runs.set(run.id, run)
     this.watcher?.runChanged(before, run, by)
+  }
+
+  /** A folded wave is seen as the members that it stands for. */
+  #sawRows(rows: StepCheckpoint[], by: Operation): void {
+    for (const row of rows.flatMap(membersOf)) this.#sawRow(row, by)
   }
 
   #sawRow(row: StepCheckpoint, by: Operation): void {
