@@ -33,6 +33,7 @@ import { Eraser } from './runs/eraser.ts'
 import { LostSends } from './runs/lost_sends.ts'
 import { Operator } from './runs/operator.ts'
 import { Redispatcher } from './runs/redispatcher.ts'
+import { RunLeases } from './runs/run_leases.ts'
 import { Starter } from './runs/starter.ts'
 import { RunWaiter } from './runs/waiter.ts'
 import { PoolSender } from './sender.ts'
@@ -118,15 +119,17 @@ export function assemble(config: EngineConfig): Collaborators {
   const starter = new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes })
   const canceller = new Canceller({ store, hub, wakes, clock, effect: needs.effect })
   const lostSends = new LostSends({ store, sender, carriers: config.carriers })
+  const runLeases = new RunLeases({ store, clock, leaseMs: settings.leaseMs, report })
   const operator = new Operator({
     store,
     queue,
     wakes,
     lostSends,
+    leases: runLeases,
+    isFollowed: (run) => entities.isFollowed(run),
     clock,
     settings,
     namespace,
-    report,
   })
   const tellChildren = (runId: string) => canceller.tellChildren(runId)
   const cancelRuns = (runIds: string[]) => canceller.cancelRuns(runIds)
@@ -165,6 +168,9 @@ export function assemble(config: EngineConfig): Collaborators {
     starter,
     signals,
     hub,
+    leases: runLeases,
+    timers,
+    instanceId: settings.instanceId,
     inBackground: (work) =>
       void drain.track(bestEffort('the next operation starts it', work, report)),
     maxPayloadBytes,

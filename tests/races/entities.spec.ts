@@ -57,6 +57,57 @@ for (const kind of await storesUnderTest()) {
       assert.sameMembers(log, [...ids.slice(0, 7), 'out'])
     }).timeout(30_000)
 
+    test('a link that failed, and was followed, is not brought back', async ({ assert }) => {
+      const engine = world.engine()
+      let failures = 0
+      engine.registerEntity('counter', {
+        initialState: () => 0,
+        handlers: {
+          fail() {
+            failures += 1
+            throw new FatalError('no')
+          },
+        },
+      })
+      await engine.signalEntity('counter', 'k', 'fail', null)
+      await world.quiet()
+      const [link] = await engine.listRuns({ status: 'failed' })
+      assert.deepInclude(await engine.requeue(link.id), { runId: link.id, status: 'failed' })
+      assert.deepInclude(await engine.resume(link.id), { status: 'failed' })
+      await world.quiet()
+      assert.equal(failures, 1)
+    })
+
+    test('an operator who brings a buried link back meets an operation that would follow it', async ({
+      assert,
+    }) => {
+      const engines = [world.engine(), world.engine()]
+      for (const engine of engines) registerAccount(engine)
+      const [operator, sender] = engines
+      for (let round = 0; round < 6; round++) {
+        const key = `k${round}`
+        await sender.signalEntity('account', key, 'deposit', { id: 'first', amount: 1 })
+        await world.quiet()
+        const [{ id }] = await world.store.listRuns({ status: 'suspended' })
+        await world.store.updateRunIf(id, ['suspended'], { status: 'dead', wakeAt: undefined })
+        const acts = [
+          () => operator.requeue(id),
+          () => sender.signalEntity('account', key, 'deposit', { id: 'second', amount: 1 }),
+        ]
+        if (round % 2) acts.reverse()
+        let over = false
+        const acted = Promise.all(acts.map((act) => act())).finally(() => (over = true))
+        // Whoever finds the link held looks again a little later.
+        while (!over) await world.time.advance(50)
+        await acted
+        await world.quiet()
+        const live = await world.store.listRuns({ status: 'suspended' })
+        assert.lengthOf(live, 1, `live links after round ${round}`)
+        assert.deepEqual(await account(sender, key), { balance: 2, log: ['first', 'second'] })
+        await operator.cancel(live[0].id)
+      }
+    })
+
     if (kind.complete) {
       test('a caller that dies at any moment is applied once', async ({ assert }) => {
         let moments = 0

@@ -5,6 +5,7 @@
  * in the buffer is taken, also when nobody sends anything any more.
  */
 import { FatalError, InvalidArgumentError } from '../../errors.ts'
+import type { Timers } from '../../foundation/clock.ts'
 import { isWorkflowControlFlowSignal } from '../../foundation/control_flow.ts'
 import { messageOf, toStepError } from '../../foundation/failure.ts'
 import { eventKeyName, linkOf, nextLinkId, randomId, signalName } from '../../foundation/ids.ts'
@@ -25,6 +26,7 @@ import type { Signals } from '../delivery/signals.ts'
 import type { EventHub } from '../event_hub.ts'
 import type { Registry } from '../registry.ts'
 import { frontierOf } from '../runs/frontier.ts'
+import type { RunLeases } from '../runs/run_leases.ts'
 import type { Starter } from '../runs/starter.ts'
 
 export const ENTITY_WORKFLOW = '__entity'
@@ -34,6 +36,8 @@ const OPS_PER_LINK = 500
 /** Operations a link remembers, so that one sent again is not applied again. */
 const REMEMBERED_OPS = 1000
 const REMEMBERED_KEYS = 10_000
+/** How soon a link is looked at again that somebody holds: an operator, or who starts the next one. */
+const HELD_MS = 50
 const BURIED = 'max_recovery_attempts'
 /** What is only handed to the store is tried again: that it failed once says nothing about the operation. */
 const DELIVERY: StepOptions = {
@@ -76,6 +80,9 @@ export interface EntitiesOptions {
   starter: Pick<Starter, 'start'>
   signals: Pick<Signals, 'post'>
   hub: Pick<EventHub, 'subscribe'>
+  leases: RunLeases
+  timers: Timers
+  instanceId: string
   /** Lets a drain wait for work that nobody awaits; reports what fails. */
   inBackground: (work: Promise<void>) => void
   maxPayloadBytes: number
@@ -170,10 +177,35 @@ export class Entities implements EntitySender {
     const last = await frontierOf(store, id)
     if (!last) return
     if (!isTerminalStatus(last.status)) return this.#remember(id, last.id)
-    const input = await this.#inputAfter(last, name, key)
-    const next = nextLinkId(last.id)
-    await starter.start(ENTITY_WORKFLOW, input, next, { namespace: last.namespace ?? namespace })
-    this.#remember(id, next)
+    await this.#startNext(last.id, { name, key, namespace })
+  }
+
+  /**
+   * Under the lease of the link that ended: an operator who brings it back either comes first, and it goes
+   * on itself, or finds it followed.
+   */
+  async #startNext(
+    endedId: string,
+    { name, key, namespace }: { name: string; key: string; namespace?: string }
+  ): Promise<void> {
+    const { starter, leases, instanceId, timers } = this.#options
+    const next = nextLinkId(endedId)
+    const live = await leases.hold(endedId, `${instanceId}/entity`, async (ended) => {
+      if (!isTerminalStatus(ended.status)) return endedId
+      const input = await this.#inputAfter(ended, name, key)
+      const options = { namespace: ended.namespace ?? namespace }
+      await starter.start(ENTITY_WORKFLOW, input, next, options)
+      return next
+    })
+    if (live !== undefined) return this.#remember(entityToken(name, key), live)
+    await new Promise<void>((resolve) => timers.after(HELD_MS, resolve))
+    return this.#ensureRun(name, key, namespace)
+  }
+
+  /** A link whose state a later link has taken over. */
+  async isFollowed({ id, workflow }: WorkflowRun): Promise<boolean> {
+    if (workflow !== ENTITY_WORKFLOW) return false
+    return (await this.#options.store.getRun(nextLinkId(id))) !== null
   }
 
   #remember(id: string, link: string): void {

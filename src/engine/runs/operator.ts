@@ -6,7 +6,6 @@
  */
 import { NamespaceMismatch, RunNotFoundError } from '../../errors.ts'
 import type { Clock } from '../../foundation/clock.ts'
-import { bestEffort } from '../../foundation/failure.ts'
 import { CHILD_ROW } from '../../foundation/ids.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { TurnSettings } from '../../turns/needs.ts'
@@ -15,6 +14,7 @@ import type { CompletionEnvelope, StepCheckpoint } from '../../types/checkpoint.
 import type { RunResult, RunStatus, WorkflowRun } from '../../types/run.ts'
 import type { Wakes } from '../wakes.ts'
 import type { LostSends } from './lost_sends.ts'
+import type { RunLeases } from './run_leases.ts'
 import { resultOf, resultOfTurn } from './result.ts'
 
 export interface OperatorOptions {
@@ -22,11 +22,13 @@ export interface OperatorOptions {
   queue: TurnQueue
   wakes: Pick<Wakes, 'started' | 'newsInBackground'>
   lostSends: LostSends
+  leases: RunLeases
+  /** Another run goes on in its place: it stays as it is. */
+  isFollowed: (run: WorkflowRun) => Promise<boolean>
   clock: Clock
-  settings: Pick<TurnSettings, 'instanceId' | 'leaseMs'>
+  settings: Pick<TurnSettings, 'instanceId'>
   /** Scope of this process; undefined drives every namespace. */
   namespace?: string
-  report: (error: unknown, what: string) => void
 }
 
 const FAILED: RunStatus[] = ['failed', 'dead']
@@ -87,18 +89,9 @@ export class Operator {
     })
   }
 
-  /** Works on the run while nobody else can; false when somebody holds it. */
+  /** False when somebody holds the run. */
   async #leased(runId: string, work: (run: WorkflowRun) => Promise<boolean>): Promise<boolean> {
-    const { store, clock, settings, report } = this.#options
-    const now = clock()
-    if (!(await store.tryLockRun(runId, this.#owner, now + settings.leaseMs, now))) return false
-    try {
-      const run = await store.getRun(runId)
-      return run !== null && (await work(run))
-    } finally {
-      const release = store.releaseRunLock(runId, this.#owner)
-      await bestEffort('the lease lapses by itself', release, report)
-    }
+    return (await this.#options.leases.hold(runId, this.#owner, work)) ?? false
   }
 
   /**
@@ -106,7 +99,8 @@ export class Operator {
    * is seen by the one or the other (delivery/results.ts).
    */
   async #reopen(run: WorkflowRun, from: RunStatus[]): Promise<boolean> {
-    const { store, clock } = this.#options
+    const { store, clock, isFollowed } = this.#options
+    if (await isFollowed(run)) return false
     const flipped = await store.updateRunIf(run.id, from, {
       status: 'pending',
       error: undefined,
