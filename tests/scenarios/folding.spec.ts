@@ -100,6 +100,49 @@ for (const kind of await storesUnderTest({ fallbacks: false })) {
       assert.deepEqual(await world.output('r'), ['a', 'fan', 'b'])
     })
 
+    test('a wave that is folded late does not take the place of its fan away', async ({
+      assert,
+    }) => {
+      const [first, second] = [world.engine(), world.engine()]
+      for (const engine of [first, second]) {
+        engine.register('child', '1', async (ctx, n: number) =>
+          n < 20 ? n : ctx.waitForSignal(`child:${n}`)
+        )
+        engine.register('w', '1', async (ctx) => {
+          const order: string[] = []
+          await Promise.all([
+            ctx
+              .all('child', inputs.slice(0, 41), { concurrency: 40 })
+              .then(() => order.push('fan')),
+            ctx.waitForSignal('b').then(() => order.push('b')),
+            ctx.waitForSignal('c').then(() => order.push('c')),
+          ])
+          await ctx.waitForSignal('go')
+          return order
+        })
+      }
+      const held: (() => Promise<unknown>)[] = []
+      const release = world.gate(first).around('compactCheckpoints', async (proceed) => {
+        held.push(proceed)
+        return true
+      })
+      await first.start('w', null, 'r')
+      await world.parked('r')
+      release()
+      for (let n = 20; n < 41; n++) await second.signal(`child:${n}`, n)
+      await world.parked('r')
+      for (const token of ['b', 'c']) {
+        await second.signal(token)
+        await world.parked('r')
+      }
+      // What the first process was about to do, and does only now.
+      for (const proceed of held) await proceed()
+      await first.signal('go')
+      assert.deepEqual(await world.output('r'), ['fan', 'b', 'c'])
+      const [firstRow] = await world.rows('r')
+      assert.equal(firstRow.order, 0)
+    })
+
     test('small waves stay as they are', async ({ assert }) => {
       const engine = world.engine()
       engine.register('child', '1', async (_, n: number) => n)

@@ -8,7 +8,7 @@ import { isFinalFailure, maxAttempts } from '../../foundation/backoff.ts'
 import type { CommandOf } from '../../replay/commands.ts'
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import type { Turn } from '../turn.ts'
-import { foldWaves } from '../fold_waves.ts'
+import { foldFan, foldWaves } from '../fold_waves.ts'
 import { performCall } from './call_step.ts'
 import { performChild } from './child.ts'
 
@@ -32,7 +32,7 @@ export function performFan(command: FanCommand, turn: Turn): void {
  */
 export function endFan({ command, reading }: OpenAwait, turn: Turn): void {
   if (command.kind !== 'fan') return
-  foldWaves(command, command.size, turn)
+  foldFan(command, turn)
   if (reading.state !== 'answered' || !reading.decided) return
   const runIds = unfinishedChildren(command, turn)
   if (runIds.length > 0) turn.needs.effect({ kind: 'cancelRuns', runIds })
