@@ -44,7 +44,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(state.worked, 2)
       const { error } = await world.run('p')
       assert.isUndefined(error)
-    })
+    }).tags(['@race-39', '@race-40'])
 
     test('a child that fails again fails its parent again, as often as it is tried', async ({
       assert,
@@ -110,7 +110,7 @@ for (const kind of await storesUnderTest()) {
         await engine.runPending()
       }
       for (const id of ['a', 'b', 'c']) assert.equal(await world.output(id), 5)
-    })
+    }).tags(['@race-40'])
 
     test('of a fan the failed members are tried again, the others are kept', async ({ assert }) => {
       const engine = world.engine()
@@ -123,7 +123,7 @@ for (const kind of await storesUnderTest()) {
       await engine.requeue('p')
       assert.deepEqual(await world.output('p'), [0, 1, 0, 2])
       assert.equal(state.worked, 6)
-    })
+    }).tags(['@race-39'])
 
     test('a retry with another input that succeeded is taken; the origin is not run again', async ({
       assert,
@@ -141,7 +141,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.output('p'), -7)
       assert.equal(state.worked, 2)
       assert.equal(await world.status('p.child.0'), 'failed')
-    })
+    }).tags(['@race-41'])
 
     test('a retry of a run without a parent, or one that fails, leaves nothing behind', async ({
       assert,

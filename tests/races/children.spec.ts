@@ -6,6 +6,7 @@ import { deferred } from '../../src/foundation/deferred.ts'
 import { isWorkflowControlFlowSignal } from '../../src/foundation/control_flow.ts'
 import type { WorkflowCtx } from '../../src/types/ctx.ts'
 import { storesUnderTest, useWorld } from '../helpers/engines.ts'
+import { beforeSettle } from '../helpers/settling.ts'
 
 for (const kind of await storesUnderTest()) {
   test.group(`Children | ${kind.name}`, (group) => {
@@ -23,7 +24,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepEqual(await world.timeline('p'), [[0, 'signal:child:p.child.0', 'completed']])
       assert.deepEqual(await engine.getRunChildren('p'), ['p.child.0'])
       assert.deepEqual(await world.store.listSignalWaiters(''), [])
-    })
+    }).tags(['@race-54'])
 
     test('a child that fails, is cancelled or cannot start fails its parent with the cause', async ({
       assert,
@@ -61,7 +62,7 @@ for (const kind of await storesUnderTest()) {
       assert.include(failure.message, 'child workflow "unknown" failed to start')
       assert.equal(failure.code, 'workflow_not_registered')
       assert.isNull(await world.store.getRun('u.child.0'))
-    })
+    }).tags(['@race-30'])
 
     test('a child that ended before its parent asks answers at once', async ({ assert }) => {
       const engine = world.engine()
@@ -76,7 +77,7 @@ for (const kind of await storesUnderTest()) {
       await world.parked('p')
       await engine.signal('go')
       assert.deepEqual(await world.output('p'), ['kid', 'early'])
-    })
+    }).tags(['@race-29'])
 
     test('a start that failed is told to whoever joins later', async ({ assert }) => {
       const engine = world.engine()
@@ -86,7 +87,7 @@ for (const kind of await storesUnderTest()) {
       })
       await engine.start('parent', null, 'p')
       assert.include(await world.output('p'), 'failed to start')
-    })
+    }).tags(['@race-30'])
 
     // Without native members there is no such commit, and no index over unfinished cancels.
     if (kind.complete)
@@ -114,7 +115,7 @@ for (const kind of await storesUnderTest()) {
         assert.equal(await world.output('p.child.0'), 'from the second')
         await second.recoverIncomplete()
         assert.equal(await world.output('p'), 'from the second')
-      })
+      }).tags(['@race-29'])
 
     test('a notification that was lost is found by the next look', async ({ assert }) => {
       const engine = world.engine({ reconcileMs: 5000 })
@@ -134,7 +135,7 @@ for (const kind of await storesUnderTest()) {
       await world.time.advance(5000)
       await engine.resumeDueTimers()
       assert.equal(await world.output('p'), 42)
-    })
+    }).tags(['@race-29'])
 
     test('a parent follows a child that continues as new', async ({ assert }) => {
       const engine = world.engine()
@@ -178,7 +179,75 @@ for (const kind of await storesUnderTest()) {
         assert.isUndefined(cancelRequestedAt, id)
       }
       assert.equal(await world.status('q'), 'completed')
-    })
+    }).tags(['@race-12'])
+
+    for (const compensate of [false, true]) {
+      const how = compensate ? 'with undos' : 'plainly'
+      test(`runs that wait for each other end when one is cancelled ${how}, each once`, async ({
+        assert,
+      }) => {
+        const engine = world.engine()
+        const events = world.eventsOf(engine)
+        const ring: Record<string, string> = { a: 'b', b: 'c', c: 'a' }
+        engine.register('w', '1', async (ctx) => ctx.child('w', null, ring[ctx.runId]))
+        await engine.start('w', null, 'a')
+        for (const id of ['a', 'b', 'c']) await world.parked(id)
+        await engine.cancel('b', { compensate })
+        for (const id of ['a', 'b', 'c']) await world.ended(id)
+        await world.quiet()
+        const failed = events.filter(({ type }) => type === 'run.failed').map(({ runId }) => runId)
+        assert.sameMembers(failed, ['a', 'b', 'c'])
+        for (const id of ['a', 'b', 'c']) {
+          const { status, cancelRequestedAt } = await world.run(id)
+          assert.isUndefined(cancelRequestedAt, id)
+          // That the child it waits for was cancelled may reach it before its own cancel does.
+          if (id !== 'a') assert.equal(status, 'cancelled', id)
+        }
+        assert.deepEqual(await world.store.listSignalWaiters(''), [])
+      }).tags(['@race-12'])
+    }
+
+    test('a child that ends before its parent has parked wakes it', async ({ assert }) => {
+      const [engine, faster] = [world.engine(), world.engine()]
+      for (const each of [engine, faster]) {
+        each.register('child', '1', async () => 'fast')
+        each.register('parent', '1', async (ctx) => ctx.child('child', null))
+      }
+      let ended = false
+      beforeSettle(
+        world.gate(engine),
+        async () => {
+          await faster.runOne('p.child.0')
+          await world.ended('p.child.0')
+          ended = true
+        },
+        'p'
+      )
+      await engine.start('parent', null, 'p')
+      assert.equal(await world.output('p'), 'fast')
+      assert.isTrue(ended)
+      assert.deepEqual(await world.store.listSignalWaiters(''), [])
+    }).tags(['@race-31'])
+
+    test('a drain that begins during a turn waits for the children which that turn starts', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      const gate = deferred<void>()
+      engine.register('child', '1', async (ctx, n: number) => ctx.localStep('work', () => n))
+      engine.register('parent', '1', async (ctx) => {
+        await ctx.localStep('work', () => gate.promise)
+        await ctx.startChild('child', 1, 'forgotten')
+        return [await ctx.child('child', 2), await ctx.all('child', [3, 4])]
+      })
+      await engine.start('parent', null, 'p')
+      await world.reached('p', 'running')
+      const drained = engine.drain(10_000)
+      gate.resolve()
+      await drained
+      assert.deepInclude(await world.run('forgotten'), { status: 'completed', output: 1 })
+      assert.deepInclude(await world.run('p'), { status: 'completed', output: [2, [3, 4]] })
+    }).tags(['@race-31'])
 
     test('a compensating cancel undoes in the children too', async ({ assert }) => {
       const engine = world.engine()
@@ -224,7 +293,7 @@ for (const kind of await storesUnderTest()) {
         await world.quiet()
         const { cancelRequestedAt } = await world.run('t')
         assert.isUndefined(cancelRequestedAt)
-      })
+      }).tags(['@race-12'])
 
     test('a child that died of its crashes fails its parent', async ({ assert }) => {
       const first = world.engine({ leaseMs: 1000, maxRecoveryAttempts: 0 })
@@ -277,6 +346,6 @@ for (const kind of await storesUnderTest()) {
       const child = await world.run('p.child.0')
       assert.equal(child.namespace, 'acme')
       assert.equal(child.priority, 3)
-    })
+    }).tags(['@race-56'])
   })
 }

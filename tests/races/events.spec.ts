@@ -3,6 +3,7 @@
  * that meets nobody reaches exactly one later wait, and none is lost when a process dies.
  */
 import { test } from '@japa/runner'
+import { deferred } from '../../src/foundation/deferred.ts'
 import type { WorkflowCtx } from '../../src/types/ctx.ts'
 import { type Moment, storesUnderTest, useWorld, type World } from '../helpers/engines.ts'
 
@@ -75,7 +76,7 @@ for (const kind of await storesUnderTest()) {
         return begun
       })
       assert.isAbove(moments, 2)
-    })
+    }).tags(['@race-18'])
 
     if (kind.complete) {
       test('a process that dies at any moment of claiming loses no event and takes it once', async ({
@@ -106,7 +107,9 @@ for (const kind of await storesUnderTest()) {
           return died
         })
         assert.isAbove(moments, 4)
-      }).timeout(60_000)
+      })
+        .timeout(60_000)
+        .tags(['@race-22'])
     }
 
     test('everybody who waits gets it; a match that differs does not', async ({ assert }) => {
@@ -177,7 +180,56 @@ for (const kind of await storesUnderTest()) {
       await engine.start('w', 'a', 'a2')
       assert.deepEqual(await world.output('a2'), { order: 'a', n: 2 })
       assert.deepEqual(await buffered(world), [])
-    })
+    }).tags(['@race-23'])
+
+    test('events that do not match stand in nobody’s way', async ({ assert }) => {
+      const engine = world.engine()
+      engine.register('w', '1', waitFor)
+      for (const order of ['x', 'y', 'z', 'y']) {
+        world.time.jump(1)
+        await engine.publishEvent('paid', { order })
+      }
+      const others = Array.from({ length: 40 }, (_, i) => `other ${i}`)
+      for (const order of [...others, 'last']) {
+        world.time.jump(1)
+        await engine.publishEvent('paid', { order })
+      }
+      for (const order of ['z', 'last']) {
+        await engine.start('w', order, order)
+        assert.deepEqual(await world.output(order), { order })
+      }
+      const left = (await buffered(world)) as { order: string }[]
+      assert.deepEqual(
+        left.map(({ order }) => order),
+        ['x', 'y', 'y', ...others]
+      )
+    }).tags(['@race-24'])
+
+    test('an event and a wait that a crash left unpaired are paired by the timer pass', async ({
+      assert,
+    }) => {
+      const [doomed, engine] = [world.engine(), world.engine()]
+      for (const each of [doomed, engine]) each.register('w', '1', waitFor)
+      // The publisher finds no wait, one registers, and the publisher dies before it looks again.
+      const died = deferred<void>()
+      world.gate(doomed).around('bufferEvent', async (proceed) => {
+        await engine.start('w', 'a', 'r')
+        await world.parked('r')
+        await proceed()
+        await world.crash(doomed)
+        died.resolve()
+      })
+      void doomed.publishEvent('paid', { order: 'a' })
+      await died.promise
+      await world.parked('r')
+      assert.lengthOf(await buffered(world), 1)
+      world.time.jump(300_001)
+      await engine.resumeDueTimers()
+      assert.deepEqual(await world.output('r'), { order: 'a' })
+      await world.quiet()
+      assert.deepEqual(await buffered(world), [])
+      assert.deepEqual(await world.store.listSignalWaiters(''), [])
+    }).tags(['@race-22'])
 
     test('of many waits that begin together one takes the one event', async ({ assert }) => {
       const engines = [world.engine(), world.engine()]
@@ -191,7 +243,7 @@ for (const kind of await storesUnderTest()) {
       const outputs = runs.filter((run) => run.status === 'completed').map((run) => run.output)
       assert.deepEqual(outputs, ['once'])
       assert.deepEqual(await buffered(world, 'e'), [])
-    })
+    }).tags(['@race-23'])
 
     test('a bounded wait: an event in time wins, afterwards it times out and stays so', async ({
       assert,

@@ -279,7 +279,42 @@ for (const kind of await storesUnderTest()) {
         [2, 'timeout:wh:r:0', 'completed'],
         [3, 'signal:go', 'completed'],
       ])
-    })
+    }).tags(['@race-50'])
+
+    for (const when of ['before the run', 'while it works', 'after it parked']) {
+      test(`what follows a bounded wait has its position when called back ${when}`, async ({
+        assert,
+      }) => {
+        const [engine, other] = [world.engine(), world.engine()]
+        for (const each of [engine, other]) {
+          each.register('w', '1', async (ctx) => {
+            const hook = ctx.webhook<string>()
+            await ctx.localStep('send', async () => {
+              if (when === 'while it works') await other.signal(hook.token, 'body')
+            })
+            const body = await hook.wait({ timeoutMs: 60_000 })
+            await ctx.localStep('after', () => {})
+            await ctx.waitForSignal('go')
+            return body
+          })
+        }
+        if (when === 'before the run') await other.signal('wh:r:0', 'body')
+        await engine.start('w', null, 'r')
+        await world.parked('r')
+        if (when === 'after it parked') await other.signal('wh:r:0', 'body')
+        await world.parked('r')
+        await world.crash(engine)
+        await other.signal('go')
+        assert.equal(await world.output('r'), 'body')
+        assert.deepEqual(await world.timeline('r'), [
+          [0, 'signal:wh:r:0', 'completed'],
+          [1, 'send', 'completed'],
+          [2, 'timeout:wh:r:0', 'completed'],
+          [3, 'after', 'completed'],
+          [4, 'signal:go', 'completed'],
+        ])
+      }).tags(['@race-50'])
+    }
 
     test('two of them answer in the order in which they are called back', async ({ assert }) => {
       const engine = world.engine()

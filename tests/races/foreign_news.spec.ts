@@ -3,7 +3,10 @@
  * takes it.
  */
 import { test } from '@japa/runner'
+import { defineStep } from '../../src/authoring/step.ts'
 import { storesUnderTest, useWorld } from '../helpers/engines.ts'
+
+const remote = defineStep('remote', (n: number) => n)
 
 const LEASE_MS = 30_000
 
@@ -152,7 +155,52 @@ for (const kind of await storesUnderTest()) {
       await world.held.complete(own, 1)
       await world.held.complete(theirs, 1)
       assert.equal(await world.output('r'), 1)
-    })
+    }).tags(['@race-56'])
+
+    test('children, fans, retries and chains follow the namespace of the run, whoever executes it', async ({
+      assert,
+    }) => {
+      const operator = world.engine({ transport: 'held' })
+      operator.register('leaf', '1', async (_, n: number) => n)
+      operator.register('w', '1', async (ctx, n: number) => {
+        const first = await ctx.step('remote', n, { retries: 2 })
+        await ctx.all(remote, [n])
+        await ctx.startChild('leaf', 1, `${ctx.runId}-spawned`)
+        await ctx.child('leaf', 2, `${ctx.runId}-child`)
+        await ctx.all('leaf', [3])
+        if (n === 0) await ctx.continueAsNew(1)
+        if (n === 1) throw new Error('once')
+        return first
+      })
+      operator.register('fails', '1', async (ctx) => {
+        await ctx.step('book', 1, { compensate: 'unbook' })
+        throw new Error('no')
+      })
+      const answers = async (from: number, failFirst: boolean) => {
+        const nth = (n: number) => world.held.task('remote', from + n)
+        if (failFirst) await world.held.fail(await nth(1), 'again')
+        await world.held.complete(await nth(failFirst ? 2 : 1), 1)
+        await world.held.complete(await nth(failFirst ? 3 : 2), 1)
+      }
+      await operator.start('w', 0, 'r', { namespace: 'acme' })
+      await answers(0, true)
+      await world.ended('r')
+      await answers(3, false)
+      await world.reached('r~1', 'failed')
+      const retry = await operator.retryWithInput('r~1', 2, 'again')
+      await answers(5, false)
+      await world.ended(retry!.runId)
+      await operator.start('fails', null, 'f', { namespace: 'acme' })
+      await world.held.complete(await world.held.task('book'), 1)
+      await world.held.complete(await world.held.task('unbook'), 1)
+      await world.ended('f')
+      await world.quiet()
+      const runs = await world.store.listRuns({})
+      assert.lengthOf(runs, 13)
+      assert.deepEqual([...new Set(runs.map(({ namespace }) => namespace))], ['acme'])
+      assert.lengthOf(world.held.sent, 9)
+      for (const task of world.held.sent) assert.equal(task.group, `${task.name}@acme`)
+    }).tags(['@race-56'])
 
     test('recovery and polls of one namespace leave the other alone', async ({ assert }) => {
       const blue = world.engine({ namespace: 'blue' })

@@ -4,26 +4,8 @@
  */
 import { test } from '@japa/runner'
 import { deferred } from '../../src/foundation/deferred.ts'
-import { type StoreGate, storesUnderTest, useWorld } from '../helpers/engines.ts'
-
-/** Acts just before the write that settles a turn. */
-function beforeSettle(gate: StoreGate, act: () => Promise<unknown>): void {
-  let acted = false
-  const once = async (settles: boolean) => {
-    if (!settles || acted) return
-    acted = true
-    await act()
-  }
-  gate.around('commitTurn', async (proceed, [commit]) => {
-    await once((commit as { settle?: unknown }).settle !== undefined)
-    return proceed()
-  })
-  gate.around('updateRunIf', async (proceed, [, , patch]) => {
-    const { status } = patch as { status?: string }
-    await once(status !== undefined && status !== 'running')
-    return proceed()
-  })
-}
+import { storesUnderTest, useWorld } from '../helpers/engines.ts'
+import { beforeSettle } from '../helpers/settling.ts'
 
 for (const kind of await storesUnderTest()) {
   test.group(`Settling | ${kind.name}`, (group) => {

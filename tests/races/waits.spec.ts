@@ -3,10 +3,12 @@
  * wait, once.
  */
 import { test } from '@japa/runner'
+import { defineStep } from '../../src/authoring/step.ts'
 import type { WorkflowCtx } from '../../src/types/ctx.ts'
 import { deferred } from '../../src/foundation/deferred.ts'
 import { type Moment, storesUnderTest, useWorld, type World } from '../helpers/engines.ts'
 
+const remote = defineStep('remote', (n: number) => n)
 const waitOnce = async (ctx: WorkflowCtx, token: string) => ctx.waitForSignal(token)
 const waitTwice = async (ctx: WorkflowCtx, token: string) => [
   await ctx.waitForSignal(token),
@@ -54,7 +56,7 @@ for (const kind of await storesUnderTest()) {
         return sent
       })
       assert.isAbove(moments, 4)
-    })
+    }).tags(['@race-17'])
 
     test('a wait that begins at any moment of the sending finds the payload once', async ({
       assert,
@@ -79,7 +81,7 @@ for (const kind of await storesUnderTest()) {
         return begun
       })
       assert.isAbove(moments, 2)
-    })
+    }).tags(['@race-18'])
 
     test('two payloads at any moment reach two waits on one token, each once and in order', async ({
       assert,
@@ -106,7 +108,7 @@ for (const kind of await storesUnderTest()) {
         assert.deepEqual(await leftovers(world, id), NOTHING, id)
         return sent
       })
-    })
+    }).tags(['@race-21'])
 
     test('a wait and a signal that look at the same time are paired by one of them', async ({
       assert,
@@ -120,7 +122,7 @@ for (const kind of await storesUnderTest()) {
         await world.quiet()
         assert.deepEqual(await leftovers(world, id), NOTHING)
       }
-    })
+    }).tags(['@race-19'])
 
     test('several signals sent at once to one wait: one arrives, the others are kept', async ({
       assert,
@@ -142,7 +144,7 @@ for (const kind of await storesUnderTest()) {
         kept.push(next.payload)
       }
       assert.sameMembers([got, ...kept], [1, 2, 3])
-    })
+    }).tags(['@race-19'])
 
     test('a wait that timed out leaves alone who waits on its token by then', async ({
       assert,
@@ -161,7 +163,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.output('first'), 'timed out')
       await engine.signal('shared', 'for the second')
       assert.equal(await world.output('second'), 'for the second')
-    })
+    }).tags(['@race-20'])
 
     test('a wait answered from the buffer leaves alone who waits on its token by then', async ({
       assert,
@@ -179,7 +181,7 @@ for (const kind of await storesUnderTest()) {
       await world.quiet()
       await engine.signal('shared', 2)
       assert.sameMembers([await world.output('first'), await world.output('second')], [1, 2])
-    })
+    }).tags(['@race-20'])
 
     test('a payload and a wait that a crash left unpaired are paired by the timer pass', async ({
       assert,
@@ -193,7 +195,7 @@ for (const kind of await storesUnderTest()) {
       await engine.resumeDueTimers()
       assert.equal(await world.output('r'), 'kept')
       assert.deepEqual(await leftovers(world, 'go'), NOTHING)
-    })
+    }).tags(['@race-22'])
 
     test('a wait whose turn crashed before it parked is paired after recovery', async ({
       assert,
@@ -223,7 +225,7 @@ for (const kind of await storesUnderTest()) {
         }
         return crashed
       })
-    })
+    }).tags(['@race-22'])
 
     test('a signal to a run that executes elsewhere is acted on in that turn or right after', async ({
       assert,
@@ -251,7 +253,7 @@ for (const kind of await storesUnderTest()) {
       assert.property(await world.run('r'), 'wakeRequestedAt')
       gate.resolve()
       assert.equal(await world.output('r'), 'payload')
-    })
+    }).tags(['@race-26'])
 
     test('a result for a run that executes elsewhere is acted on in that turn or right after', async ({
       assert,
@@ -273,14 +275,29 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.status('r'), 'running')
       gate.resolve()
       assert.equal(await world.output('r'), 'answer')
-    })
+    }).tags(['@race-26'])
 
     test('every park for news has a fallback wake unless it was turned off', async ({ assert }) => {
       const engine = world.engine({ transport: 'held', reconcileMs: 120_000 })
       const patient = world.engine({ transport: 'held', reconcileMs: 0 })
       const bodies = {
         signal: waitOnce,
+        event: async (ctx: WorkflowCtx) => ctx.waitForEvent('e', { match: { n: 1 } }),
+        update: async (ctx: WorkflowCtx) => ctx.onUpdate('u'),
+        task: async (ctx: WorkflowCtx) => ctx.task('t', async () => {}),
+        webhook: async (ctx: WorkflowCtx) => ctx.webhook().wait(),
+        breakpoint: async (ctx: WorkflowCtx) => ctx.breakpoint(),
+        entity: async (ctx: WorkflowCtx) => ctx.callEntity('slow', ctx.runId, 'op'),
+        child: async (ctx: WorkflowCtx) => ctx.child('signal', ctx.runId, `${ctx.runId}-kid`),
+        fan: async (ctx: WorkflowCtx) => ctx.all('signal', [`${ctx.runId}-fan`]),
         step: async (ctx: WorkflowCtx) => ctx.step('remote', 1),
+        steps: async (ctx: WorkflowCtx) => ctx.all(remote, [1, 2]),
+      }
+      for (const each of [engine, patient]) {
+        each.registerEntity('slow', {
+          initialState: () => 0,
+          handlers: { op: () => new Promise(() => {}) },
+        })
       }
       for (const [name, body] of Object.entries(bodies)) {
         engine.register(name, '1', body)
@@ -291,7 +308,7 @@ for (const kind of await storesUnderTest()) {
         assert.equal(parked.wakeAt, world.time.now + 120_000)
         assert.notProperty(await world.parked(`${name}-2`), 'wakeAt')
       }
-    })
+    }).tags(['@race-27'])
 
     test('the fallback wake sends no step again and counts as no crash', async ({ assert }) => {
       const engine = world.engine({ transport: 'held' })
@@ -316,6 +333,6 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(row, { status: 'pending', attempts: 1 })
       await world.held.complete(task, 'done')
       assert.equal(await world.output('r'), 'done')
-    })
+    }).tags(['@race-28'])
   })
 }

@@ -58,7 +58,7 @@ for (const kind of await storesUnderTest()) {
         assert.lengthOf(buffered, 1)
         assert.deepEqual(await world.store.listSignalWaiters(''), [])
         assert.isNull(await world.store.takeBufferedSignal(buffered[0]))
-      })
+      }).tags(['@race-17'])
     }
 
     test('a wake whose request comes after the holder has parked the run executes it', async ({
@@ -94,7 +94,7 @@ for (const kind of await storesUnderTest()) {
       await world.quiet()
       assert.isTrue(parked)
       assert.equal(await world.output('r'), 'answer')
-    })
+    }).tags(['@race-26'])
 
     test('news at an engine whose turn has lost its run reaches whoever took it over', async ({
       assert,
@@ -126,6 +126,6 @@ for (const kind of await storesUnderTest()) {
       await other.resumeDueTimers()
       assert.equal(await world.output('r'), 'answer')
       gate.resolve()
-    })
+    }).tags(['@race-26'])
   })
 }

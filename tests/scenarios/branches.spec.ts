@@ -217,7 +217,7 @@ for (const kind of await storesUnderTest()) {
         await line.next()
         await world.held.complete(task, 1)
         assert.equal(await world.output('r'), 'end')
-      })
+      }).tags(['@race-47'])
 
       test('a deadline is the first one recorded, whatever the code or the clock says later', async ({
         assert,
@@ -248,7 +248,7 @@ for (const kind of await storesUnderTest()) {
         world.time.jump(1_000_000)
         await line.via((engine) => engine.resumeDueTimers())
         assert.equal(await world.output('r'), begun + 60_000)
-      })
+      }).tags(['@race-49'])
     })
   }
 }

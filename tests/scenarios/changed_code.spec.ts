@@ -19,6 +19,15 @@ const PRIMITIVES: Record<string, Body> = {
   '"event:k" (local)': (ctx) => ctx.setEvent('k', 1),
 }
 
+type Bounded = (ctx: WorkflowCtx, timeoutMs?: number) => Promise<unknown>
+
+const BOUNDED: Record<string, Bounded> = {
+  'a signal': (ctx, timeoutMs) => ctx.waitForSignal('tok', { timeoutMs }),
+  'an event': (ctx, timeoutMs) => ctx.waitForEvent('e', { timeoutMs }),
+  'an update': (ctx, timeoutMs) => ctx.onUpdate('u', { timeoutMs }),
+  'a webhook': (ctx, timeoutMs) => ctx.webhook().wait({ timeoutMs }),
+}
+
 for (const kind of await storesUnderTest()) {
   test.group(`Changed code | ${kind.name}`, (group) => {
     const world = useWorld(group, kind)
@@ -52,6 +61,31 @@ for (const kind of await storesUnderTest()) {
         }
       }
     })
+
+    for (const [what, wait] of Object.entries(BOUNDED)) {
+      test(`a bound that ${what} gets or loses while a run waits there is a change of its code`, async ({
+        assert,
+      }) => {
+        for (const was of [undefined, 60_000]) {
+          const engine = world.engine()
+          let timeoutMs: number | undefined = was
+          const id = was ? 'loses' : 'gets'
+          engine.register('w', '1', async (ctx) => {
+            const first = wait(ctx, timeoutMs)
+            await ctx.localStep('beside', () => 1)
+            await first
+          })
+          await engine.start('w', null, id)
+          await world.parked(id)
+          timeoutMs = was ? undefined : 60_000
+          await engine.resume(id)
+          const { status, error } = await world.run(id)
+          assert.equal(status, 'failed', id)
+          assert.equal(error?.code, 'non_determinism', id)
+          await world.crash(engine)
+        }
+      }).tags(['@race-51'])
+    }
 
     test('a body that swallows the mismatch fails all the same, and undoes nothing', async ({
       assert,

@@ -3,6 +3,7 @@
  */
 import { test } from '@japa/runner'
 import type { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
+import { deferred } from '../../src/foundation/deferred.ts'
 import type { WorkflowCtx } from '../../src/types/ctx.ts'
 import { type Moment, storesUnderTest, useWorld } from '../helpers/engines.ts'
 
@@ -10,11 +11,15 @@ interface Wait {
   /** Takes position 0 first. */
   wait(ctx: WorkflowCtx): Promise<unknown>
   answer(engine: WorkflowEngine, runId: string, payload: string): Promise<unknown>
+  bounded?(ctx: WorkflowCtx): Promise<unknown>
 }
+
+const BOUND = { timeoutMs: 60_000 }
 
 const WAITS: Record<string, Wait> = {
   'a signal': {
     wait: (ctx) => ctx.waitForSignal(`s:${ctx.runId}`),
+    bounded: (ctx) => ctx.waitForSignal(`s:${ctx.runId}`, BOUND),
     answer: (engine, runId, payload) => engine.signal(`s:${runId}`, payload),
   },
   'an event': {
@@ -22,10 +27,16 @@ const WAITS: Record<string, Wait> = {
       const event = await ctx.waitForEvent<{ payload: string }>('e', { match: { run: ctx.runId } })
       return event.payload
     },
+    bounded: async (ctx) => {
+      const match = { run: ctx.runId }
+      const event = await ctx.waitForEvent<{ payload: string }>('e', { match, ...BOUND })
+      return event.payload
+    },
     answer: (engine, run, payload) => engine.publishEvent('e', { run, payload }),
   },
   'an update': {
     wait: (ctx) => ctx.onUpdate('u'),
+    bounded: (ctx) => ctx.onUpdate('u', BOUND),
     answer: (engine, runId, payload) => engine.update(runId, 'u', payload),
   },
   'a task': {
@@ -34,6 +45,7 @@ const WAITS: Record<string, Wait> = {
   },
   'a webhook': {
     wait: (ctx) => ctx.webhook().wait(),
+    bounded: (ctx) => ctx.webhook().wait(BOUND),
     answer: (engine, runId, payload) => engine.signal(`wh:${runId}:0`, payload),
   },
   'a child': {
@@ -45,7 +57,7 @@ const WAITS: Record<string, Wait> = {
 const OFFLINE = { dispatch: () => {} }
 
 for (const kind of await storesUnderTest()) {
-  for (const [what, { wait, answer }] of Object.entries(WAITS)) {
+  for (const [what, { wait, answer, bounded }] of Object.entries(WAITS)) {
     test.group(`Waiting for ${what} | ${kind.name}`, (group) => {
       const world = useWorld(group, kind)
 
@@ -59,26 +71,40 @@ for (const kind of await storesUnderTest()) {
         return engine
       }
 
-      test('branches keep the order of their answers after a crash', async ({ assert }) => {
+      test('branches of several steps keep their order and positions after a crash', async ({
+        assert,
+      }) => {
         const body = async (ctx: WorkflowCtx) => {
           const order: unknown[] = []
-          await Promise.all([
-            wait(ctx).then((payload) => order.push(payload)),
-            ctx.waitForSignal('b').then((payload) => order.push(payload)),
-          ])
+          const branch = async (name: string, first: Promise<unknown>) => {
+            order.push(await first)
+            order.push(await ctx.localStep(`${name}1`, () => `${name}1`))
+            order.push(await ctx.step<string>(name, `${name}2`))
+            order.push(await ctx.localStep(`${name}3`, () => `${name}3`))
+          }
+          await Promise.all([branch('a', wait(ctx)), branch('b', ctx.waitForSignal('b'))])
           order.push(await ctx.waitForSignal('go'))
           return order
         }
-        const [doomed, living] = [engineWith(body), engineWith(body)]
+        const held = { transport: 'held' } as const
+        const [doomed, living] = [engineWith(body, held), engineWith(body, held)]
         await doomed.start('w', null, 'r')
         await world.parked('r')
         await doomed.signal('b', 'second')
         await world.parked('r')
         await answer(doomed, 'r', 'first')
         await world.parked('r')
+        for (const name of ['a', 'b']) {
+          await world.held.complete(await world.held.task(name), `${name}2`, world.port(doomed))
+          await world.parked('r')
+        }
+        const before = await world.timeline('r')
         await world.crash(doomed)
         await living.signal('go', 'third')
-        assert.deepEqual(await world.output('r'), ['second', 'first', 'third'])
+        const seen = ['second', 'b1', 'first', 'a1', 'a2', 'a3', 'b2', 'b3']
+        assert.deepEqual(await world.output('r'), [...seen, 'third'])
+        assert.deepEqual(await world.timeline('r', before.length), before)
+        assert.lengthOf(world.held.sent, 2)
       })
 
       for (const [winner, first] of [
@@ -135,7 +161,9 @@ for (const kind of await storesUnderTest()) {
           if (told.length === 0 && k > 1) break
         }
         assert.isAbove(moments, 3)
-      }).timeout(60_000)
+      })
+        .timeout(60_000)
+        .tags(['@race-17'])
 
       test('an answer that comes before the run begins is kept', async ({ assert }) => {
         const body = async (ctx: WorkflowCtx) => wait(ctx)
@@ -146,6 +174,54 @@ for (const kind of await storesUnderTest()) {
         await engine.runPending()
         assert.equal(await world.output('r'), 'early')
       })
+
+      test('an answer to a child run that has not begun to wait is kept', async ({ assert }) => {
+        const gate = deferred<void>()
+        const engine = engineWith(async (ctx) => {
+          await gate.promise
+          return wait(ctx)
+        })
+        engine.register('parent', '1', async (ctx) => [await ctx.child('w', null, 'c')])
+        await engine.start('parent', null, 'p')
+        await world.reached('c', 'running')
+        await world.parked('p')
+        await answer(engine, 'c', 'early')
+        await world.quiet()
+        gate.resolve()
+        assert.deepEqual(await world.output('p'), ['early'])
+        assert.deepEqual(await world.store.listSignalWaiters(''), [])
+      })
+
+      for (const [how, waits] of Object.entries({ unbounded: wait, bounded })) {
+        if (!waits) continue
+        test(`${how}, it takes the same positions however early the answer comes`, async ({
+          assert,
+        }) => {
+          const body = async (ctx: WorkflowCtx) => {
+            const answered = await waits(ctx)
+            await ctx.localStep('after', () => {})
+            await ctx.waitForSignal(`end:${ctx.runId}`)
+            return answered
+          }
+          const histories: unknown[] = []
+          for (const id of ['early', 'late']) {
+            const idle = engineWith(body, { runDispatcher: OFFLINE })
+            const engine = engineWith(body)
+            await idle.start('w', null, id)
+            if (id === 'early') await answer(idle, id, 'answered')
+            await engine.runOne(id)
+            await world.parked(id)
+            if (id === 'late') await answer(engine, id, 'answered')
+            await world.parked(id)
+            await world.crash(engine)
+            await engineWith(body).signal(`end:${id}`)
+            assert.equal(await world.output(id), 'answered')
+            const rows = await world.rows(id)
+            histories.push(rows.map(({ seq, kind: of, status }) => [seq, of, status]))
+          }
+          assert.deepEqual(histories[0], histories[1])
+        }).tags(['@race-25'])
+      }
 
       test('a body that catches the suspension stays suspended and completes later', async ({
         assert,

@@ -92,6 +92,7 @@ for (const kind of await storesUnderTest()) {
     })
       .timeout(60_000)
       .skip(!kind.complete, 'fallbacks read full listings')
+      .tags(['@race-55'])
 
     test('a store completed by fallbacks gets there too', async ({ assert }) => {
       const { end, bodies } = await cost(200, {})

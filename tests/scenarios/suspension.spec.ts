@@ -73,7 +73,7 @@ for (const kind of await storesUnderTest()) {
           'run.failed'
         )
         assert.isAtLeast(bodies, 2)
-      })
+      }).tags(['@race-48'])
     }
 
     test('cleanup runs at every suspension, and can tell it from a failure', async ({ assert }) => {
@@ -95,7 +95,7 @@ for (const kind of await storesUnderTest()) {
       await engine.signal('go')
       await world.ended('r')
       assert.deepEqual(seen, ['suspension', 'finally', 'finally'])
-    })
+    }).tags(['@race-48'])
 
     test('a signal of another copy of the package is recognised', ({ assert }) => {
       const stamp = { [Symbol.for('@agora/durable:control-flow')]: true }
@@ -105,7 +105,7 @@ for (const kind of await storesUnderTest()) {
       for (const other of [new Error('no'), null, undefined, 'suspended', {}]) {
         assert.isFalse(isWorkflowControlFlowSignal(other))
       }
-    })
+    }).tags(['@race-48'])
 
     test('the suspension tells the earliest deadline of what the body waits for', async ({
       assert,

@@ -243,7 +243,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepEqual(await world.output('r'), ['caught', 'remote failed'])
       assert.deepEqual(tried, ['caught', 'kept', 'fatal', 'fatal', 'fatal'])
       assert.lengthOf(world.held.sent, 1)
-    })
+    }).tags(['@race-39'])
 
     test('requeue gives a dispatched step that the run died of all its attempts again', async ({
       assert,
@@ -259,7 +259,7 @@ for (const kind of await storesUnderTest()) {
       await world.held.fail(third, 'no')
       await world.held.complete(await world.held.task('remote', 4), 'at last')
       assert.equal(await world.output('r'), 'at last')
-    })
+    }).tags(['@race-39'])
 
     test('requeue refuses runs that are well, and those that somebody executes', async ({
       assert,
