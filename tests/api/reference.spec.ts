@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from '@japa/runner'
 import ts from 'typescript'
-import { KEYS, MEMBERS, TYPES, VALUES } from './reference.ts'
+import { CONTROL_FLOW_SIGNAL, SchemaValidationError, TERMINAL_RUN_STATUSES } from '../../index.ts'
+import { KEYS, MEMBERS, TYPES, VALUES, WRONG } from './reference.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FILE = join(ROOT, 'tests/api/checked.ts')
@@ -16,29 +17,42 @@ interface Check {
   name: string
   /** One line of code that compiles exactly when the name is as it should be. */
   code: string
-  later?: boolean
+  /** Why it must not compile. */
+  not?: 'later' | 'wrong'
 }
 
 const memberName = (member: string): string => /^(?:readonly )?(\w+)/.exec(member)![1]
 
+/** A method as a property: the parameters of a method may be narrower than asked, those of a property not. */
+const strict = (member: string): string => member.replace(/^(\w+\??)([<(].*)$/, '$1: { $2 }')
+
+const memberCheck = (of: string, member: string, not?: Check['not']): Check => ({
+  name: not === 'wrong' ? `${of}: ${member}` : `${of}.${memberName(member)}`,
+  code: `{ interface Wanted { ${strict(member)} }; const it: Wanted = null! as Pick<${of}, '${memberName(member)}'>; void it }`,
+  not,
+})
+
 const CHECKS: Check[] = [
-  ...MEMBERS.flatMap(({ of, members, later = {} }) => {
-    const check = (member: string, isLater: boolean): Check => ({
-      name: `${of}.${memberName(member)}`,
-      code: `{ interface Wanted { ${member} }; const it: Wanted = null! as Pick<${of}, '${memberName(member)}'>; void it }`,
-      later: isLater,
-    })
-    return [
-      ...members.map((member) => check(member, false)),
-      ...Object.values(later).flatMap((group) => group.map((member) => check(member, true))),
-    ]
-  }),
-  ...VALUES.flatMap(({ table, values }) =>
-    Object.entries(values).map(([name, type]) => ({
+  ...MEMBERS.flatMap(({ of, members, later = {} }) => [
+    ...members.map((member) => memberCheck(of, member)),
+    ...Object.values(later).flatMap((group) =>
+      group.map((member) => memberCheck(of, member, 'later'))
+    ),
+  ]),
+  ...WRONG.flatMap(({ of, members }) => members.map((member) => memberCheck(of, member, 'wrong'))),
+  ...VALUES.flatMap(({ table, values, later = {} }) => [
+    ...Object.entries(values).map(([name, type]) => ({
       name: `${table}: ${name}`,
       code: `{ const it: ${type} = api.${name}; void it }`,
-    }))
-  ),
+    })),
+    ...Object.values(later).flatMap((names) =>
+      names.map((name) => ({
+        name: `${table}: ${name}`,
+        code: `void api.${name}`,
+        not: 'later' as const,
+      }))
+    ),
+  ]),
   ...Object.entries(TYPES).map(([name, type]) => ({
     name: `type ${name}`,
     code: `{ const a: ${type} = null! as ${name}; const b: ${name} = null! as ${type}; void [a, b] }`,
@@ -103,10 +117,18 @@ test.group('API reference', (group) => {
     assert.deepEqual(outside, [])
   })
 
-  for (const [index, { name, later }] of CHECKS.entries()) {
-    test(later ? `${name} comes later` : name, ({ assert }) => {
-      if (later) assert.isDefined(found.get(index), 'it is here: move it out of `later`')
+  for (const [index, { name, not }] of CHECKS.entries()) {
+    const title = { later: `${name} comes later`, wrong: `${name} is found to be wrong` }
+    test(not ? title[not] : name, ({ assert }) => {
+      if (not === 'later') assert.isDefined(found.get(index), 'it is here: move it out of `later`')
+      else if (not) assert.isDefined(found.get(index))
       else assert.isUndefined(found.get(index))
     })
   }
+
+  test('values that the reference names', ({ assert }) => {
+    assert.sameMembers([...TERMINAL_RUN_STATUSES], ['completed', 'failed', 'cancelled', 'dead'])
+    assert.equal(SchemaValidationError.code, 'schema_validation')
+    assert.strictEqual(CONTROL_FLOW_SIGNAL, Symbol.for('@agora/durable:control-flow'))
+  })
 })

@@ -18,7 +18,7 @@ export const MEMBERS: MemberTable[] = [
     members: [
       'readonly runId: string',
       'step<TInput, TOutput>(handler: StepRef<TInput, TOutput>, input: TInput, opts?: StepDispatchOpts & { compensate?: StepRef<StepUndo<TInput, TOutput>, unknown> | string }): Promise<TOutput>',
-      'step<TOutput = unknown>(name: string, input: unknown, opts?: StepDispatchOpts & { compensate?: string }): Promise<TOutput>',
+      'step<TOutput = unknown>(name: string, input: unknown, opts?: StepDispatchOpts & { compensate?: StepRef<StepUndo<unknown, TOutput>, unknown> | string }): Promise<TOutput>',
       'localStep<TOutput>(name: string, fn: (log: StepLogger) => Promise<TOutput>, options?: StepOptions): Promise<TOutput>',
       'transaction<TOutput>(name: string, fn: (tx: unknown) => Promise<TOutput>): Promise<TOutput>',
       'sleep(duration: string | number): Promise<void>',
@@ -223,7 +223,13 @@ export const MEMBERS: MemberTable[] = [
 ]
 
 /** Values of the root door, and the type each must be usable as. */
-export const VALUES: { table: string; values: Record<string, string> }[] = [
+export interface ValueTable {
+  table: string
+  values: Record<string, string>
+  later?: Partial<Record<Later, string[]>>
+}
+
+export const VALUES: ValueTable[] = [
   {
     table: 'Authoring',
     values: {
@@ -246,18 +252,52 @@ export const VALUES: { table: string; values: Record<string, string> }[] = [
       isWorkflowControlFlowSignal: '(error: unknown) => boolean',
       CONTROL_FLOW_SIGNAL: 'symbol',
     },
+    later: { reliability: ['Scheduled', 'runSchedules', 'resolveSchedules'] },
+  },
+  {
+    table: 'Errors',
+    values: {
+      'FatalError': 'new (message: string, code?: string, details?: unknown) => FatalError',
+      'SignalTimeoutError': 'abstract new (...args: never) => Error',
+      'NonDeterminismError': 'abstract new (...args: never) => Error',
+      'NestedWorkflowCallError': 'abstract new (...args: never) => FatalError',
+      'SchemaValidationError': 'abstract new (...args: never) => FatalError',
+      'SchemaValidationError.code': 'string',
+      'ConcurrencyLimitError': 'abstract new (...args: never) => Error',
+      'SingletonQueueFullError': 'abstract new (...args: never) => Error',
+      'GatherError': 'abstract new (...args: never) => Error',
+      'RemoteStepTimeout': 'abstract new (...args: never) => Error',
+      'RemoteStepError': 'abstract new (...args: never) => Error',
+      'RemoteWorkflowTimeout': 'abstract new (...args: never) => Error',
+      'NamespaceMismatch': 'abstract new (...args: never) => Error',
+      'DuplicateDiscoveryError': 'abstract new (...args: never) => Error',
+      'ScheduleAlreadyExistsError': 'abstract new (...args: never) => Error',
+      'ScheduleNotFoundError': 'abstract new (...args: never) => Error',
+      'ContinueAsNew': 'abstract new (...args: never) => { input: unknown }',
+      'WorkflowSuspended':
+        'abstract new (...args: never) => { wakeAt?: number; waitSeqs?: unknown }',
+    },
+    later: {
+      cluster: [
+        'WorkflowStepFailedError',
+        'WorkflowGatherFailedError',
+        'WorkflowNondeterminismError',
+        'WorkflowTurnCancelled',
+      ],
+    },
   },
   {
     table: 'Discovery',
     values: {
       registerWorkflowsFromDir:
-        '(engine: WorkflowEngine, dir: string | string[]) => Promise<WorkflowMeta[]>',
+        '(engine: WorkflowEngine, dir: string | string[], factory?: InstanceFactory) => Promise<WorkflowMeta[]>',
       registerWorkflowsFromBarrel:
-        '(engine: WorkflowEngine, barrel: Record<string, () => Promise<unknown>>, factory?: undefined, options?: { appRoot?: string | URL }) => Promise<WorkflowMeta[]>',
+        '(engine: WorkflowEngine, barrel: Record<string, () => Promise<unknown>>, factory?: InstanceFactory, options?: { appRoot?: string | URL }) => Promise<WorkflowMeta[]>',
       registerStepsFromBarrel:
         '(server: StepServer, barrel: Record<string, () => Promise<unknown>>) => Promise<DurableStepMeta[]>',
       registerStepsFromDir: '(server: StepServer, dir: string) => Promise<DurableStepMeta[]>',
-      registerWorkflowClass: '(engine: WorkflowEngine, cls: never) => unknown',
+      registerWorkflowClass:
+        '(engine: WorkflowEngine, cls: WorkflowClass, factory?: InstanceFactory) => unknown',
       registerSteps: '(server: StepServer, exports: unknown[]) => unknown',
       parseDuration: '(duration: string | number) => number',
     },
@@ -278,6 +318,9 @@ export const VALUES: { table: string; values: Record<string, string> }[] = [
       fanPageEtag: '(...args: never[]) => string',
       childIdsOf: '(checkpoints: StepCheckpoint[]) => string[]',
       parentRunIdOf: '(runId: string) => string | undefined',
+      SUMMARY_CHILD_LIMIT: '200',
+      FAN_SUMMARY_FAILURES: '20',
+      RUN_VALUE_FACET_SCAN: 'number',
       runPageWindow: '(query: RunQuery) => { limit: number | undefined; offset: number }',
     },
   },
@@ -301,6 +344,8 @@ export const TYPES: Record<string, string> = {
   'StepUndo<1, 2>': '{ input: 1; output: 2 }',
   'UndoOf<(input: 1) => Promise<2>>': 'StepUndo<1, 2>',
   'AllOptions': "{ mode?: 'waitAll' | 'failFast'; concurrency?: number }",
+  'AllStepsOptions':
+    "Omit<StepDispatchOpts, 'queue' | 'timeoutMs' | 'pickupTimeoutMs'> & { mode?: 'waitAll' | 'failFast'; concurrency?: number }",
   'AllSettledOptions': "Omit<AllOptions, 'mode'>",
   'AllStepsSettledOptions': "Omit<AllStepsOptions, 'mode'>",
   'Settled<1>':
@@ -319,6 +364,24 @@ export const TYPES: Record<string, string> = {
   "StepCheckpoint['status']": "'pending' | 'running' | 'completed' | 'failed'",
   'ConcurrencyQuota': '{ key: string; limit: number; countStatuses?: RunStatus[] }',
 }
+
+/** What must be found wrong: a member that is missing, takes less, takes something else, answers another type. */
+export const WRONG: Pick<MemberTable, 'of' | 'members'>[] = [
+  {
+    of: 'WorkflowCtx',
+    members: [
+      'sleeps(duration: string): Promise<void>',
+      'sleep(duration: string | number | Date): Promise<void>',
+      'sleepUntil(when: string): Promise<void>',
+      'now(): Promise<string>',
+      'readonly runId: number',
+    ],
+  },
+  {
+    of: 'WorkflowEngine',
+    members: ['getRun(runId: string | number): Promise<WorkflowRun | null>'],
+  },
+]
 
 /** Names of all members of a type. */
 export const KEYS: Record<string, string[]> = {
