@@ -37,6 +37,7 @@ import { RunLeases } from './runs/run_leases.ts'
 import { Starter } from './runs/starter.ts'
 import { RunWaiter } from './runs/waiter.ts'
 import { PoolSender } from './sender.ts'
+import { unservedWarning } from './unserved.ts'
 import { Polls } from './upkeep/polls.ts'
 import { Recovery } from './upkeep/recovery.ts'
 import { Wakes } from './wakes.ts'
@@ -160,6 +161,7 @@ export function assemble(config: EngineConfig): Collaborators {
   pool?.bind({
     onResult: (result) => results.onResult(result),
     onHeartbeat: (beat) => heartbeats.onHeartbeat(beat),
+    onUnserved: unservedWarning(config.logger),
   })
   const signals = new Signals({ store, queue, wakes, clock, maxPayloadBytes })
   const entities = new Entities({

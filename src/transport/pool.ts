@@ -31,6 +31,7 @@ export interface TransportHandlers {
   onHeartbeat: (beat: Heartbeat) => Promise<void>
   onStepEvent?: (event: WorkflowStepEvent) => Promise<void>
   onDecision?: (decision: WorkflowDecision) => Promise<void>
+  onUnserved?: (task: RemoteTask) => void
 }
 
 export class TransportPool {
@@ -84,6 +85,7 @@ export class TransportPool {
       transport.onHeartbeat(handlers.onHeartbeat)
       if (handlers.onStepEvent) transport.onStepEvent?.(handlers.onStepEvent)
       if (handlers.onDecision) transport.onDecision?.(handlers.onDecision)
+      if (handlers.onUnserved) transport.onUnserved?.(handlers.onUnserved)
     }
   }
 

@@ -113,6 +113,11 @@ export interface VolatileTasks {
   isRunning(stepId: string): boolean
   /** A running step reports life at least this often, in ms, whether or not its handler does. */
   beatEvery(ms: number): void
+  /**
+   * Told of a task that went out and that nobody serves at that moment. Only for a transport that can
+   * know: one whose tasks somebody unknown may take tells nothing.
+   */
+  onUnserved?(handler: (task: RemoteTask) => void): void
 }
 
 /** A transport. Ask for an optional member before using it; `TransportPool` does so once. */

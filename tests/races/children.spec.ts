@@ -219,6 +219,8 @@ for (const kind of await storesUnderTest()) {
         async () => {
           await faster.runOne('p.child.0')
           await world.ended('p.child.0')
+          // Its notification has come and has been refused the parent's lease.
+          await world.quiet()
           ended = true
         },
         'p'

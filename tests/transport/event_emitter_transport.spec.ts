@@ -189,6 +189,26 @@ test.group('EventEmitterTransport | shared bus', () => {
     assert.isFalse(engine.isRunning(ghost.stepId))
   })
 
+  test('a name nobody serves is told, unless a foreign listener may own it', async ({ assert }) => {
+    const { emitter, open } = setup()
+    const [engine, worker] = [open(), open()]
+    const told: string[] = []
+    engine.onUnserved(({ name }) => void told.push(name))
+    await engine.dispatch(task('early'))
+    engine.handle('local', () => 1)
+    worker.handle('work', () => 1)
+    worker.deferConsumers()
+    worker.handle('parked', () => 1)
+    for (const name of ['ghost', 'local', 'work', 'parked', 'ghost']) {
+      await engine.dispatch(task(name))
+    }
+    assert.deepEqual(told, ['early', 'ghost', 'ghost'])
+    emitter.on('durable.task', () => {})
+    await engine.dispatch(task('foreign'))
+    assert.lengthOf(told, 3)
+    await settled()
+  })
+
   test('closing one leaves the others and foreign listeners alone', async ({ assert }) => {
     const { emitter, open } = setup()
     const foreign = () => {}

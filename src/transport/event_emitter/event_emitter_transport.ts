@@ -3,7 +3,7 @@
  * a Node EventEmitter, which several transports may share (an engine's and a worker's, say).
  * Delivery: at least once as long as the process lives; nothing polls, nothing is stored. A task goes to
  * one of the transports that serve its name; a name that nobody serves stays silent, since another
- * listener on the bus may own it. Also a control plane of this process.
+ * listener on the bus may own it. If there is no such listener, whoever asked is told. Also a control plane of this process.
  */
 import { EventEmitter } from 'node:events'
 import { type Clock, type Timers, systemClock, systemTimers } from '../../foundation/clock.ts'
@@ -51,6 +51,8 @@ export interface EventEmitterTransportConfig {
 
 /** Rides along with a task event, so that one of the listeners gets the task, and the best fitting one. */
 interface Auction {
+  /** How many transports were asked. */
+  asked: number
   bid(rank: Rank, take: () => void): void
 }
 
@@ -86,6 +88,7 @@ export class EventEmitterTransport implements Transport, ControlPlane {
   readonly #controls: LocalControlPlane
   readonly #later = laterInNeutralContext()
   readonly #attached = new Set<EmitterEvent>()
+  readonly #unserved: ((task: RemoteTask) => void)[] = []
   #events: Record<EmitterEvent, string>
   #closed = false
 
@@ -128,14 +131,22 @@ export class EventEmitterTransport implements Transport, ControlPlane {
   async dispatch(task: RemoteTask): Promise<void> {
     if (this.#closed) throw new TransportUnavailableError('the event emitter transport is closed')
     const bids: { rank: Rank; take: () => void }[] = []
-    const auction: Auction = { bid: (rank, take) => void bids.push({ rank, take }) }
+    const auction: Auction = { asked: 0, bid: (rank, take) => void bids.push({ rank, take }) }
     const copy = ownCopy(task)
     try {
       this.#emitter.emit(this.#events.task, copy, auction)
     } catch (cause) {
       throw new TransportUnavailableError('a listener of the task event threw', { cause })
     }
-    bids.sort((a, b) => a.rank - b.rank)[0]?.take()
+    const [best] = bids.sort((a, b) => a.rank - b.rank)
+    if (best) return best.take()
+    // Whoever else listens is no transport, and may have taken it.
+    if (this.#emitter.listenerCount(this.#events.task) > auction.asked) return
+    for (const tell of this.#unserved) isolate(() => tell(task), this.#onError)
+  }
+
+  onUnserved(handler: (task: RemoteTask) => void): void {
+    this.#unserved.push(handler)
   }
 
   onResult(handler: (result: StepResult) => Promise<void>): void {
@@ -200,6 +211,7 @@ export class EventEmitterTransport implements Transport, ControlPlane {
   #offered(task: RemoteTask, auction?: Auction): void {
     // Somebody else's event, made without an auction, is for everybody who listens.
     if (!auction) return isolate(() => this.#foreign(task), this.#onError)
+    auction.asked += 1
     const exact = this.#handlers.exact(task)
     const served = exact ?? this.#handlers.bare(task)
     if (!served) return
