@@ -36,7 +36,7 @@ const REFUSED_MS = 60_000
 export class TurnQueue {
   readonly #options: TurnQueueOptions
   readonly #executing = new Map<string, Executing>()
-  readonly #claiming = new Set<string>()
+  readonly #claiming = new Map<string, { again: boolean }>()
   readonly #handOvers = new Set<Promise<void>>()
   readonly #refused = new Map<string, number>()
   /** Slots that passes under way have asked runs for. */
@@ -181,23 +181,37 @@ export class TurnQueue {
   }
 
   async #claim(runId: string): Promise<ClaimedRun | null> {
-    if (this.#claiming.has(runId)) return null
-    const { needs, namespace } = this.#options
-    const nowMs = needs.clock()
-    this.#claiming.add(runId)
+    const asked = this.#claiming.get(runId)
+    if (asked) {
+      asked.again = true
+      return null
+    }
+    const claim = { again: false }
+    this.#claiming.set(runId, claim)
     try {
-      return await needs.store.claimRun({
-        runId,
-        owner: needs.settings.instanceId,
-        leaseUntilMs: nowMs + needs.settings.leaseMs,
-        nowMs,
-        from: CLAIMABLE,
-        namespace,
-      })
+      for (;;) {
+        claim.again = false
+        const claimed = await this.#ask(runId)
+        // Whoever asked meanwhile may have done so because the run became free after this answer.
+        if (claimed || !claim.again) return claimed
+      }
     } finally {
       this.#claiming.delete(runId)
       this.#next()
     }
+  }
+
+  #ask(runId: string): Promise<ClaimedRun | null> {
+    const { needs, namespace } = this.#options
+    const nowMs = needs.clock()
+    return needs.store.claimRun({
+      runId,
+      owner: needs.settings.instanceId,
+      leaseUntilMs: nowMs + needs.settings.leaseMs,
+      nowMs,
+      from: CLAIMABLE,
+      namespace,
+    })
   }
 
   #execute(claimed: ClaimedRun): Promise<TurnReport> {

@@ -95,6 +95,29 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(await world.run('r'), { turns: 1 })
     })
 
+    test('a run that becomes free while a claim of it is being refused is claimed by whoever asks then', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      engine.register('w', '1', async () => 'done')
+      let refused = 0
+      const refuse = async (proceed: () => Promise<unknown>) => {
+        if (refused > 0) return proceed()
+        refused += 1
+        await world.store.tryLockRun('r', 'other', world.time.now + 1000, world.time.now)
+        const answer = await proceed()
+        await world.store.releaseRunLock('r', 'other')
+        await engine.runOne('r')
+        return answer
+      }
+      for (const member of ['claimRun', 'tryLockRun'] as const) {
+        world.gate(engine).around(member, refuse)
+      }
+      await engine.start('w', null, 'r')
+      assert.equal(await world.output('r'), 'done')
+      assert.equal(refused, 1)
+    }).tags(['@race-26'])
+
     test('more due runs than turn slots are all executed, each once', async ({ assert }) => {
       const engine = world.engine({ turnSlots: 2, runDispatcher: { dispatch: () => {} } })
       let [active, most] = [0, 0]
