@@ -7,13 +7,17 @@ import { bestEffort } from '../foundation/failure.ts'
 import { childToken, parentRunIdOf } from '../foundation/ids.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { CompletionEnvelope } from '../types/checkpoint.ts'
-import type { Effect, TurnReport } from '../turns/effects.ts'
+import type { Effect, ReleaseSingleton, TurnReport } from '../turns/effects.ts'
+import type { Singletons } from '../flow/singletons.ts'
 import type { Drain } from './drain.ts'
+import type { Registry } from './registry.ts'
 import type { Wakes } from './wakes.ts'
 
 export interface AfterEffectsOptions {
   store: FullStore
-  wakes: Pick<Wakes, 'handOff' | 'newsOfWave'>
+  wakes: Pick<Wakes, 'handOff' | 'news' | 'newsOfWave'>
+  singletons: Pick<Singletons, 'slotOf' | 'wakeWaiters'>
+  lookup: Pick<Registry, 'find'>
   drain: Drain
   clock: Clock
   /** Cancels the children of a cancelled run, then clears its mark. */
@@ -53,6 +57,8 @@ export class AfterEffects {
         return this.#complete(effect.childId, effect.completion, true)
       case 'cancelRuns':
         return this.#options.cancelRuns(effect.runIds)
+      case 'releaseSingleton':
+        return this.#wakeWaiters(effect.run)
       case 'foldWaves':
         return this.#fold(effect)
       case 'tellChildren':
@@ -65,6 +71,15 @@ export class AfterEffects {
     const origin = await this.#options.store.getRun(childId)
     const awaited = origin?.awaited || parentRunIdOf(childId) !== undefined
     if (origin && awaited) await this.#complete(childId, completion, true)
+  }
+
+  async #wakeWaiters(run: ReleaseSingleton['run']): Promise<void> {
+    const { singletons, lookup, wakes } = this.#options
+    const workflow = lookup.find(run.workflow, run.workflowVersion)
+    const slot = singletons.slotOf(run, workflow?.singleton)
+    if (!slot) return
+    const woken = await singletons.wakeWaiters(slot)
+    await Promise.all(woken.map((runId) => wakes.news(runId)))
   }
 
   async #fold({ runId, folds }: Extract<Effect, { kind: 'foldWaves' }>): Promise<void> {

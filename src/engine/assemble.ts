@@ -5,6 +5,8 @@
 import { InvalidArgumentError } from '../errors.ts'
 import { systemRandom } from '../foundation/backoff.ts'
 import { bestEffort } from '../foundation/failure.ts'
+import { Quotas } from '../flow/quotas.ts'
+import { Singletons } from '../flow/singletons.ts'
 import { fullStore, type FullStore } from '../store/full_store.ts'
 import { TransportPool } from '../transport/pool.ts'
 import { LeaseKeeper } from '../turns/lease_keeper.ts'
@@ -76,6 +78,12 @@ export function assemble(config: EngineConfig): Collaborators {
   const settled = new SettledSteps()
   const pool = config.members.length > 0 ? new TransportPool(config.members) : undefined
   const sender = new PoolSender({ pool, settled })
+  const singletons = new Singletons({
+    store,
+    clock,
+    random: systemRandom,
+    warn: (message) => config.logger.warn(message),
+  })
   const needs: TurnNeeds = {
     store,
     clock,
@@ -95,6 +103,7 @@ export function assemble(config: EngineConfig): Collaborators {
         return result?.status
       },
     },
+    singletons,
     effect: (effect) => effects.perform(effect),
     report,
   }
@@ -117,7 +126,17 @@ export function assemble(config: EngineConfig): Collaborators {
   const drain: Drain = new Drain({ timers, turns: () => queue.inFlight() })
   const wakes = new Wakes({ store, queue, drain, runDispatcher: config.runDispatcher, report })
   const { maxPayloadBytes } = settings
-  const starter = new Starter({ store, registry, wakes, clock, namespace, maxPayloadBytes })
+  const quotas = new Quotas({ store })
+  const starter = new Starter({
+    store,
+    registry,
+    wakes,
+    clock,
+    singletons,
+    quotas,
+    namespace,
+    maxPayloadBytes,
+  })
   const canceller = new Canceller({ store, hub, wakes, clock, effect: needs.effect })
   const lostSends = new LostSends({ store, sender, carriers: config.carriers })
   const runLeases = new RunLeases({ store, clock, leaseMs: settings.leaseMs, report })
@@ -137,6 +156,8 @@ export function assemble(config: EngineConfig): Collaborators {
   const effects = new AfterEffects({
     store,
     wakes,
+    singletons,
+    lookup: registry,
     drain,
     clock,
     tellChildren,

@@ -3,6 +3,8 @@
  */
 import { InvalidArgumentError, WorkflowNotRegisteredError } from '../errors.ts'
 import { checkEventBatch } from './event_batch.ts'
+import { checkQuota } from '../flow/quotas.ts'
+import { checkSingleton } from '../flow/singletons.ts'
 import { isStandardSchema } from '../foundation/standard_schema.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import { MAX_EVENT_NAME_BYTES } from '../foundation/tokens.ts'
@@ -16,14 +18,7 @@ export interface RegisteredWorkflow extends RunnableWorkflow {
 }
 
 /** Options whose machinery is not part of this release: refused, never silently ignored. */
-const NOT_YET = [
-  'singleton',
-  'concurrency',
-  'executionTimeout',
-  'requires',
-  'onError',
-  'deadLetterWorkflow',
-] as const
+const NOT_YET = ['executionTimeout', 'requires', 'onError', 'deadLetterWorkflow'] as const
 
 export class Registry implements WorkflowLookup {
   readonly #workflows = new Map<string, Map<string, RegisteredWorkflow>>()
@@ -52,13 +47,16 @@ export class Registry implements WorkflowLookup {
         'is not supported by this release'
       )
     }
+    checkSingleton(name, options.singleton)
+    checkQuota(`register: concurrency of workflow "${name}"`, options.concurrency)
     checkEventBatch(name, options.eventBatch)
     for (const tag of options.tags ?? []) {
       check(`register: tag ${JSON.stringify(tag)} of workflow "${name}"`, keyProblem(tag))
     }
     const versions = this.#workflows.get(name) ?? new Map<string, RegisteredWorkflow>()
-    const { searchAttributesSchema } = options
-    versions.set(version, { name, version, fn, inputSchema, searchAttributesSchema, options })
+    const { searchAttributesSchema, singleton } = options
+    const schemas = { inputSchema, searchAttributesSchema }
+    versions.set(version, { name, version, fn, ...schemas, singleton, options })
     this.#workflows.set(name, versions)
   }
 

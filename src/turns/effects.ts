@@ -2,9 +2,10 @@
  * What follows from a settled turn, as data. Each is idempotent by a derived id and can be derived again
  * from the store, so losing one costs a delay, never a run.
  */
+import { keyTagOf } from '../flow/singletons.ts'
 import type { StepError } from '../foundation/failure.ts'
 import type { CompletionEnvelope, StepCheckpoint } from '../types/checkpoint.ts'
-import type { RunStatus } from '../types/run.ts'
+import type { RunStatus, WorkflowRun } from '../types/run.ts'
 
 /** The successor of a continue-as-new exists; it wants its first turn. */
 export interface WakeSuccessor {
@@ -59,6 +60,12 @@ export interface FoldWaves {
   folds: { folded: StepCheckpoint; toSeq: number }[]
 }
 
+/** A run of a singleton workflow ended: whoever waits longest for its slot may ask for it. */
+export interface ReleaseSingleton {
+  kind: 'releaseSingleton'
+  run: Pick<WorkflowRun, 'workflow' | 'workflowVersion' | 'tags'>
+}
+
 export type Effect =
   | WakeSuccessor
   | StartChild
@@ -68,6 +75,7 @@ export type Effect =
   | TellChildren
   | CancelRuns
   | FoldWaves
+  | ReleaseSingleton
 
 /** How a turn left its run. */
 export interface TurnReport {
@@ -83,3 +91,7 @@ export interface TurnReport {
   /** Why this process cannot run it; nothing happened to the run. */
   refused?: Error
 }
+
+/** What a run of a singleton workflow leaves when it ends. */
+export const releases = (run: WorkflowRun): ReleaseSingleton[] =>
+  keyTagOf(run) === undefined ? [] : [{ kind: 'releaseSingleton', run }]

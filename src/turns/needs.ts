@@ -7,7 +7,9 @@ import type { StandardSchemaV1 } from '../foundation/standard_schema.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { EngineEvent, StepInvocation } from '../types/engine_event.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
+import type { SingletonVerdict } from '../store/ports/singleton_claims.ts'
 import type { RunStatus, WorkflowRun } from '../types/run.ts'
+import type { SingletonConfig } from '../types/workflow.ts'
 import type { Effect } from './effects.ts'
 import type { RemoteTask, StepResult } from '../wire/messages.ts'
 
@@ -19,12 +21,22 @@ export interface RunnableWorkflow {
   inputSchema?: StandardSchemaV1
   /** Judges every merged `ctx.upsertSearchAttributes`. */
   searchAttributesSchema?: StandardSchemaV1
+  singleton?: SingletonConfig
 }
 
 export interface WorkflowLookup {
   find(name: string, version: string): RunnableWorkflow | undefined
   /** The newest registered version; a continuation runs it. */
   newest(name: string): RunnableWorkflow | undefined
+}
+
+/** Who may go on with a run of a singleton workflow. */
+export interface SingletonGate {
+  /** Admits a claimed run, or has it parked in the store; undefined for a run without a key. */
+  admit(
+    run: WorkflowRun,
+    config: SingletonConfig | undefined
+  ): Promise<SingletonVerdict | undefined>
 }
 
 /** What a parent's turn needs to have child runs. */
@@ -124,6 +136,7 @@ export interface TurnNeeds {
   interceptors: Interceptors
   entities: EntitySender
   children: ChildRuns
+  singletons: SingletonGate
   /** Performs what follows from a commit, detached and tracked. */
   effect(effect: Effect): void
   /** Told of errors that break nothing but should be seen. */

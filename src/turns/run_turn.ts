@@ -108,6 +108,8 @@ export class RunTurn {
         namespace,
       })
     }
+    const gated = await this.#gate(run, workflow, hold, handle)
+    if (gated) return gated
     for (;;) {
       let turn: Turn
       try {
@@ -142,6 +144,31 @@ export class RunTurn {
       run = { ...run, cancelRequestedAt: turn.now() }
       kept = undefined
     }
+  }
+
+  /** How a turn ends that may not begin: the store has parked its run. */
+  async #gate(
+    run: WorkflowRun,
+    { singleton }: RunnableWorkflow,
+    hold: LeaseHold,
+    handle: TurnHandle
+  ): Promise<TurnReport | undefined> {
+    // Who is to be cancelled has nothing to do inside.
+    if (!singleton || run.cancelRequestedAt !== undefined) return undefined
+    let again = false
+    handle.ring = () => (again = true)
+    const verdict = await this.#needs.singletons.admit(run, singleton)
+    if (!verdict || verdict.admitted) return undefined
+    handle.parking = true
+    await this.#release(hold)
+    const { id: runId, workflow, namespace } = run
+    // News that came between the claim and the gate is on the row.
+    const parked = again ? null : await this.#needs.store.getRun(runId)
+    again ||= parked?.wakeRequestedAt !== undefined
+    const report = { runId, status: verdict.status ?? 'cancelled', effects: [], again }
+    if (verdict.status !== 'suspended') return { ...report, lost: true }
+    this.#needs.emitter.emit({ type: 'run.suspended', runId, workflow, namespace })
+    return report
   }
 
   /** A turn over kept or loaded history. */

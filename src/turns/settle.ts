@@ -10,9 +10,10 @@ import { toStored } from '../foundation/json.ts'
 import { completionOf } from '../replay/completion.ts'
 import type { Command } from '../replay/commands.ts'
 import type { BodyEnd } from '../replay/outcome.ts'
+import { tagsOfSuccessor } from '../flow/singletons.ts'
 import type { TurnVerdict } from '../store/ports/turn_commits.ts'
 import type { RunStatus, WorkflowRun } from '../types/run.ts'
-import type { Effect, TurnReport } from './effects.ts'
+import { type Effect, releases, type TurnReport } from './effects.ts'
 import type { SignalWait } from '../store/ports/turn_commits.ts'
 import { waitsForNews } from './performer.ts'
 import { awaitedWave } from './perform/fan.ts'
@@ -167,7 +168,8 @@ function successorOf(turn: Turn, input: unknown): WorkflowRun {
   if (run.priority !== undefined) successor.priority = run.priority
   if (run.origin !== undefined) successor.origin = run.origin
   if (run.awaited) successor.awaited = true
-  if (run.tags) successor.tags = run.tags.filter((tag) => !tag.startsWith('durable:'))
+  const tags = tagsOfSuccessor(run.tags)
+  if (tags) successor.tags = tags
   if (turn.attributes) successor.searchAttributes = turn.attributes
   return successor
 }
@@ -214,6 +216,7 @@ function appliedReport(
   if (outcome.kind === 'completed' && retried !== undefined) {
     effects.push({ kind: 'offerRetry', childId: retried, completion: completionOf(report) })
   }
+  if (outcome.kind !== 'suspended') effects.push(...releases(run))
   if (outcome.kind === 'cancelled') effects.push({ kind: 'tellChildren', runId: run.id })
   if (turn.folds.length > 0) effects.push({ kind: 'foldWaves', runId: run.id, folds: turn.folds })
   return report

@@ -38,13 +38,15 @@ export interface RunQuery {
   idPrefix?: string
   /** Keyset cursor: only runs after this one in listing order. */
   before?: { createdAt: number; id: string }
+  /** Oldest first, ties by id ascending; not with `before`. */
+  oldestFirst?: boolean
   /** 1-based; default 1. */
   page?: number
   /** Rows a page; absent means all. */
   size?: number
 }
 
-export type RunFilter = Omit<RunQuery, 'page' | 'size' | 'before'>
+export type RunFilter = Omit<RunQuery, 'page' | 'size' | 'before' | 'oldestFirst'>
 export type RunFacetQuery = Omit<RunFilter, 'status' | 'statuses' | 'origin'>
 
 export interface RunFacetRow {

@@ -9,7 +9,7 @@ import { childrenOf } from '../../insight/lineage.ts'
 import { completionOf } from '../../replay/completion.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import { runPages } from '../../store/paging.ts'
-import type { Effect } from '../../turns/effects.ts'
+import { type Effect, releases } from '../../turns/effects.ts'
 import type { RunFilter } from '../../types/query.ts'
 import {
   isTerminalStatus,
@@ -150,6 +150,7 @@ export class Canceller {
     const { id, workflow, namespace } = run
     hub.emit({ type: 'run.failed', runId: id, workflow, namespace, error })
     effect({ kind: 'tellChildren', runId: id })
+    for (const release of releases(run)) effect(release)
     const waiters = await store.listSignalWaitersByRunIds([id])
     for (const waiter of waiters) await store.removeSignalWaiter(waiter)
     return { runId: id, status: 'cancelled', error }

@@ -7,6 +7,7 @@
 import { NamespaceMismatch, RunNotFoundError } from '../../errors.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { CHILD_ROW } from '../../foundation/ids.ts'
+import { tagsOfReopened } from '../../flow/singletons.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { TurnSettings } from '../../turns/needs.ts'
 import type { TurnQueue } from '../../turns/turn_queue.ts'
@@ -108,6 +109,7 @@ export class Operator {
       wakeAt: undefined,
       wakeRequestedAt: undefined,
       cancelRequestedAt: undefined,
+      tags: tagsOfReopened(run.tags),
       updatedAt: new Date(clock()),
     })
     if (flipped) await this.#takeBack(run)

@@ -10,10 +10,12 @@ import type { Clock } from '../../foundation/clock.ts'
 import { messageOf } from '../../foundation/failure.ts'
 import { toStored } from '../../foundation/json.ts'
 import { keyProblem } from '../../foundation/keys.ts'
+import { checkQuota, type Quotas } from '../../flow/quotas.ts'
+import type { Singletons } from '../../flow/singletons.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { ChildOrder, ChildRuns } from '../../turns/needs.ts'
 import type { RunResult, SearchAttributes, WorkflowRun } from '../../types/run.ts'
-import type { StartOptions, WorkflowRef } from '../../types/workflow.ts'
+import type { ConcurrencyQuota, StartOptions, WorkflowRef } from '../../types/workflow.ts'
 import type { Registry, RegisteredWorkflow } from '../registry.ts'
 import type { Wakes } from '../wakes.ts'
 import { resultOf } from './result.ts'
@@ -23,6 +25,8 @@ export interface StarterOptions {
   registry: Registry
   wakes: Pick<Wakes, 'started'>
   clock: Clock
+  singletons: Pick<Singletons, 'tagsOf'>
+  quotas: Pick<Quotas, 'tagOf'>
   namespace?: string
   maxPayloadBytes: number
 }
@@ -46,7 +50,15 @@ export class Starter implements Pick<ChildRuns, 'prepare'> {
     checkOptions(options)
     const stored = this.#storedInput(workflow, input)
     await validateInput(workflow, stored)
-    const run = this.#newRun(workflow, stored, runId, options)
+    let run: WorkflowRun
+    try {
+      run = await this.#newRun(workflow, stored, runId, options)
+    } catch (error) {
+      // Whoever starts an id again is never turned away.
+      const known = await store.getRun(runId)
+      if (!known) throw error
+      return resultOf(known)
+    }
     try {
       await store.createRun(run)
     } catch (error) {
@@ -65,7 +77,26 @@ export class Starter implements Pick<ChildRuns, 'prepare'> {
     const workflow = this.#options.registry.resolve(name)
     await validateInput(workflow, input)
     // The parent's run decides the pool, never the engine that happens to execute it (invariant 10).
-    return this.#newRun(workflow, input, childId, { namespace: parent.namespace, priority })
+    const options = { namespace: parent.namespace, priority }
+    try {
+      return await this.#newRun(workflow, input, childId, options)
+    } catch (error) {
+      const known = await this.#options.store.getRun(childId)
+      if (!known) throw error
+      return known
+    }
+  }
+
+  /** Tags by which a run is admitted. Rejects when too many are there already. */
+  async #admissionTags(
+    { name, options }: RegisteredWorkflow,
+    input: unknown,
+    quota: ConcurrencyQuota | undefined
+  ): Promise<string[]> {
+    const { singletons, quotas } = this.#options
+    const tag = await quotas.tagOf(name, quota ?? options.concurrency, input)
+    const tags = options.singleton ? await singletons.tagsOf(name, options.singleton, input) : []
+    return tag === undefined ? tags : [...tags, tag]
   }
 
   #storedInput(workflow: RegisteredWorkflow, input: unknown): unknown {
@@ -77,12 +108,13 @@ export class Starter implements Pick<ChildRuns, 'prepare'> {
     }
   }
 
-  #newRun(
+  async #newRun(
     workflow: RegisteredWorkflow,
     input: unknown,
     runId: string,
     options: StartOptions
-  ): WorkflowRun {
+  ): Promise<WorkflowRun> {
+    const admission = await this.#admissionTags(workflow, input, options.concurrency)
     const now = this.#options.clock()
     const startAt = options.startAt === undefined ? now : Math.ceil(Number(options.startAt))
     const run: WorkflowRun = {
@@ -100,8 +132,8 @@ export class Starter implements Pick<ChildRuns, 'prepare'> {
     if (origin !== undefined) run.origin = origin
     if (options.priority !== undefined) run.priority = options.priority
     if (options.searchAttributes) run.searchAttributes = { ...options.searchAttributes }
-    const tags = mergedTags(workflow.options.tags, options.tags)
-    if (tags) run.tags = tags
+    const tags = [...mergedTags(workflow.options.tags, options.tags), ...admission]
+    if (tags.length > 0) run.tags = tags
     return run
   }
 }
@@ -122,9 +154,7 @@ function checkOptions(options: StartOptions): void {
   if (options.priority !== undefined && !isInt32(options.priority)) {
     throw new InvalidArgumentError('start: priority', 'must be an integer of at most 32 bits')
   }
-  if (options.concurrency !== undefined) {
-    throw new InvalidArgumentError('start: concurrency', 'is not supported by this release')
-  }
+  checkQuota('start: concurrency', options.concurrency)
   checkAttributes(options.searchAttributes)
 }
 
@@ -157,10 +187,12 @@ async function validateInput(workflow: RegisteredWorkflow, input: unknown): Prom
   }
 }
 
+/** By these the engine finds its own. */
+const RESERVED = ['durable:', 'singleton:', 'concurrency:']
+
 /** Static tags, then per-start ones, each once; reserved ones are not a caller's to set. */
-function mergedTags(ofWorkflow: string[] = [], ofStart: string[] = []): string[] | undefined {
-  const tags = [...new Set([...ofWorkflow, ...ofStart])].filter(
-    (tag) => !tag.startsWith('durable:')
+function mergedTags(ofWorkflow: string[] = [], ofStart: string[] = []): string[] {
+  return [...new Set([...ofWorkflow, ...ofStart])].filter(
+    (tag) => !RESERVED.some((prefix) => tag.startsWith(prefix))
   )
-  return tags.length > 0 ? tags : undefined
 }

@@ -7,7 +7,12 @@ import { runPageWindow, type RunQuery } from '../../types/query.ts'
 import type { WorkflowRun } from '../../types/run.ts'
 import type { RunRows } from '../ports/runs.ts'
 
-const LATER = ['before', 'idPrefix', 'updatedAfter'] as const satisfies (keyof RunQuery)[]
+const LATER = [
+  'before',
+  'idPrefix',
+  'updatedAfter',
+  'oldestFirst',
+] as const satisfies (keyof RunQuery)[]
 
 export const usesLaterFilters = (query: RunQuery): boolean =>
   LATER.some((filter) => query[filter] !== undefined)
@@ -19,7 +24,7 @@ export async function listFiltered(
   store: Pick<RunRows, 'listRuns'>,
   query: RunQuery
 ): Promise<WorkflowRun[]> {
-  const { before, idPrefix, updatedAfter, page, size, createdBefore, ...rest } = query
+  const { before, idPrefix, updatedAfter, oldestFirst, page, size, createdBefore, ...rest } = query
   const { limit, offset } = runPageWindow({ page, size })
   const fits = (run: WorkflowRun) =>
     (idPrefix === undefined || (idPrefix !== '' && run.id.startsWith(idPrefix))) &&
@@ -31,9 +36,11 @@ export async function listFiltered(
     (each) => each !== undefined
   )
   if (bounds.length > 0) filter.createdBefore = Math.min(...bounds)
-  if (limit === undefined) {
-    const all = await store.listRuns(filter)
-    return all.filter(fits)
+  if (limit === undefined || oldestFirst) {
+    const listed = await store.listRuns(filter)
+    const all = listed.filter(fits)
+    if (oldestFirst) all.reverse()
+    return limit === undefined ? all : all.slice(offset, offset + limit)
   }
   const wanted = offset + limit
   for (let take = Math.max(wanted, ROWS_A_READ); ; take *= 2) {

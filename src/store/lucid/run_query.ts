@@ -33,7 +33,7 @@ export async function listRuns(session: Session, query: RunQuery): Promise<Workf
   const where = whereRuns(session.dialect, query)
   const bindings = [...where.bindings]
   let text = `SELECT ${listed(RUN_COLUMNS, 'r')} FROM ${T.runs} r WHERE ${where.text}
-    ORDER BY r.created_at DESC, r.id DESC`
+    ORDER BY r.created_at ${query.oldestFirst ? 'ASC' : 'DESC'}, r.id ${query.oldestFirst ? 'ASC' : 'DESC'}`
   if (limit !== undefined) {
     text += ' LIMIT ? OFFSET ?'
     bindings.push(limit, offset)

@@ -2,7 +2,7 @@
  * Taking runs for a turn, and singleton admission: each a decision and its write in one synchronous turn,
  * so there is one winner (invariant 1).
  */
-import type { RunStatus, WorkflowRun } from '../../types/run.ts'
+import { isTerminalStatus, type RunStatus, type WorkflowRun } from '../../types/run.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
 import { isLeased, wantedNamespace } from '../ports/run_rules.ts'
 import type { SingletonClaim, SingletonVerdict } from '../ports/singleton_claims.ts'
@@ -66,5 +66,8 @@ export function tryAdmitSingleton(tables: Tables, claim: SingletonClaim): Single
 }
 
 function keyed(tables: Tables, tag: string): WorkflowRun[] {
-  return [...tables.runs.withTag(tag)].map((id) => decodeRun(tables.runs.get(id)!))
+  return [...tables.runs.withTag(tag)]
+    .map((id) => tables.runs.get(id)!)
+    .filter(({ status }) => !isTerminalStatus(status))
+    .map(decodeRun)
 }

@@ -38,13 +38,14 @@ export class RunQueries {
     this.#runs = runs
   }
 
-  /** One page, newest first. */
+  /** One page, newest first unless asked for the oldest. */
   list(query: RunQuery): StoredRun[] {
     const { limit, offset } = runPageWindow(query)
     const page: StoredRun[] = []
     let skipped = 0
     if (limit === 0) return page
-    for (const run of this.matching(query)) {
+    const found = this.matching(query)
+    for (const run of query.oldestFirst ? [...found].reverse() : found) {
       if (skipped++ < offset) continue
       page.push(run)
       if (page.length === limit) break
