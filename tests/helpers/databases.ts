@@ -32,6 +32,8 @@ export interface DatabaseLocation {
   dialect: Dialect
   target: string
   schema?: string
+  /** MariaDB is taken for a MySQL, which has no compound statements. */
+  plain?: boolean
 }
 
 export interface TestDatabase {
@@ -48,6 +50,8 @@ export interface TestDatabase {
 export interface DatabaseOptions {
   /** SQLite only: keep the data in memory. Such a database cannot be shared. */
   memory?: boolean
+  /** MySQL only; see `DatabaseLocation`. */
+  plain?: boolean
 }
 
 /** SQLite always; Postgres and MySQL when they are there (see `backend`). */
@@ -93,11 +97,19 @@ export function openDatabase(location: DatabaseLocation): Database {
   )
 }
 
-function connectionConfig({ dialect, target, schema }: DatabaseLocation): ConnectionConfig {
+function connectionConfig({
+  dialect,
+  target,
+  schema,
+  plain,
+}: DatabaseLocation): ConnectionConfig {
   if (dialect === 'postgres') {
     return { client: 'pg', connection: target, searchPath: schema ? [schema] : undefined }
   }
-  if (dialect === 'mysql') return { client: 'mysql2', connection: mysqlConnection(new URL(target)) }
+  if (dialect === 'mysql') {
+    const pool = plain ? { afterCreate: hideMariaDb } : undefined
+    return { client: 'mysql2', connection: mysqlConnection(new URL(target)), pool }
+  }
   return {
     client: 'better-sqlite3',
     connection: { filename: target },
@@ -114,6 +126,11 @@ function mysqlConnection(url: URL) {
     password: decodeURIComponent(url.password),
     database: decodeURIComponent(url.pathname.slice(1)),
   }
+}
+
+function hideMariaDb(connection: object, done: (error: unknown, c: unknown) => void) {
+  Object.assign(connection, { _handshakePacket: { serverVersion: '8.4.0' } })
+  done(null, connection)
 }
 
 interface SqliteConnection {
@@ -155,14 +172,14 @@ const allocate: Record<Dialect, (options: DatabaseOptions) => Promise<Allocation
     }
   },
 
-  async mysql() {
+  async mysql({ plain }) {
     const server = backendUrl('mysql')
     const name = uniqueName()
     const target = new URL(server)
     target.pathname = `/${name}`
     await administer({ dialect: 'mysql', target: server }, `create database \`${name}\``)
     return {
-      location: { dialect: 'mysql', target: target.href },
+      location: { dialect: 'mysql', target: target.href, plain },
       remove: () =>
         administer({ dialect: 'mysql', target: server }, `drop database if exists \`${name}\``),
     }

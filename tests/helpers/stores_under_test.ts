@@ -5,12 +5,12 @@
 import { CodecStateStore } from '../../src/store/codec/codec_store.ts'
 import { OPTIONAL_MEMBERS } from '../../src/store/ports/members.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
-import { DURABLE_TABLES } from '../../src/store/lucid/schema/tables.ts'
 import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
 import { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
 import { backend } from './backends.ts'
 import { aesCodec } from './codecs.ts'
 import { createDatabase, type Dialect, type TestDatabase } from './databases.ts'
+import { emptyTables } from './shared_database.ts'
 
 export interface OpenStore {
   /** A store without data. */
@@ -67,7 +67,7 @@ const lucid = (dialect: Dialect): StoreKind => ({
       database,
       close: () => database.cleanup(),
       async empty() {
-        for (const table of Object.values(DURABLE_TABLES)) await database.db.from(table).delete()
+        await emptyTables(database.db)
         return store
       },
     }
@@ -79,6 +79,7 @@ export async function storesUnderTest(options: { fallbacks?: boolean } = {}): Pr
   const kinds = options.fallbacks === false ? [memory, codec] : [memory, codec, required]
   kinds.push(lucid('sqlite'))
   if (await backend('postgres')) kinds.push(lucid('postgres'))
+  if (await backend('mysql')) kinds.push(lucid('mysql'))
   return kinds
 }
 

@@ -17,7 +17,7 @@ import type {
 import type { RunStatus } from '../../types/run.ts'
 import { RUN_VALUE_FACET_SCAN } from '../ports/aggregates.ts'
 import { countEach, rankValues, tagValues } from '../ports/run_rules.ts'
-import { CHECKPOINTS_OF_RUN, within } from './checkpoints.ts'
+import { CHECKPOINTS_OF_RUN, SORTED_SEQ, within } from './checkpoints.ts'
 import { type Binding, startsWith } from './dialect.ts'
 import { numberOf, readCheckpoint, readRun } from './rows.ts'
 import { whereRuns } from './run_query.ts'
@@ -161,7 +161,7 @@ export async function queryCheckpoints(
     CHECKPOINTS_OF_RUN,
     text,
     ...filters.map((filter) => ` AND ${filter.text}`),
-    ` ORDER BY seq ${descending ? 'DESC' : 'ASC'}`,
+    ` ORDER BY ${namePrefixes ? SORTED_SEQ : 'seq'} ${descending ? 'DESC' : 'ASC'}`,
   ]
   const places = [runId.toWellFormed(), ...bindings, ...filters.flatMap((each) => each.bindings)]
   if (limit !== undefined || offset > 0) {

@@ -2,6 +2,7 @@
  * Checkpoint rows: the native upsert and the reads. Heartbeat columns belong to the beats: a write keeps
  * them unless the object carries their keys. Reads touch one run's key range only.
  */
+import { TransactionSpoiledError } from '../../errors.ts'
 import { compareText } from '../../foundation/versions.ts'
 import type { CheckpointStatus, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { CheckpointKey, CheckpointRange } from '../../types/query.ts'
@@ -29,9 +30,9 @@ export const REPLACED_COLUMNS = CHECKPOINT_COLUMNS.filter(
   (column) => !KEY_COLUMNS.includes(column) && !HEARTBEAT_COLUMNS.includes(column)
 )
 
-/** `a = source.a` for each column. */
-export const assigned = (columns: readonly string[], source: string): string =>
-  columns.map((column) => `${column} = ${source}.${column}`).join(', ')
+/** `a = source.a` for each column; `target` is a prefix of the first. */
+export const assigned = (columns: readonly string[], source: string, target = ''): string =>
+  columns.map((column) => `${target}${column} = ${source}.${column}`).join(', ')
 
 /** The heartbeat columns an object carries: present, if only as `undefined`. */
 export const carriedBeats = (checkpoint: StepCheckpoint): string[] =>
@@ -45,16 +46,15 @@ export const checkpointValues = (checkpoint: StepCheckpoint): Binding[] => {
   return CHECKPOINT_COLUMNS.map((column) => columns[column])
 }
 
-const onConflict = (checkpoint: StepCheckpoint): string =>
-  `ON CONFLICT (run_id, seq) DO UPDATE SET
-     ${assigned([...REPLACED_COLUMNS, ...carriedBeats(checkpoint)], 'excluded')}`
+const replacing = ({ dialect }: Sql, checkpoint: StepCheckpoint): string =>
+  dialect.replacing('run_id, seq', [...REPLACED_COLUMNS, ...carriedBeats(checkpoint)])
 
 const PLACES = CHECKPOINT_COLUMNS.map(() => '?').join(', ')
 const INSERT = `INSERT INTO ${T.checkpoints} (${listed(CHECKPOINT_COLUMNS)})`
 
 export async function saveCheckpoint(sql: Sql, checkpoint: StepCheckpoint): Promise<void> {
-  await sql.run(
-    `${INSERT} VALUES (${PLACES}) ${onConflict(checkpoint)}`,
+  await sql.change(
+    `${INSERT} VALUES (${PLACES}) ${replacing(sql, checkpoint)}`,
     checkpointValues(checkpoint)
   )
 }
@@ -65,14 +65,24 @@ export async function saveUnderLease(
   checkpoint: StepCheckpoint,
   { owner, turn }: LeaseFence
 ): Promise<boolean> {
-  const held = `SELECT id FROM ${T.runs} WHERE id = ? AND locked_by = ? AND turns = ?
-    AND ${IS_LIVE} ${sql.dialect.forUpdate}`
-  const rows = await sql.run(
-    `WITH held AS (${held}) ${INSERT}
-     SELECT ${PLACES} FROM held WHERE 1 = 1 ${onConflict(checkpoint)} RETURNING seq`,
-    [checkpoint.runId.toWellFormed(), owner.toWellFormed(), turn, ...checkpointValues(checkpoint)]
+  const held = `WHERE id = ? AND locked_by = ? AND turns = ? AND ${IS_LIVE}`
+  const fence = [checkpoint.runId.toWellFormed(), owner.toWellFormed(), turn]
+  if (sql.dialect.name === 'mysql') {
+    const { rows, inTransaction } = await sql.change(
+      `UPDATE ${T.runs} SET turns = turns ${held}`,
+      fence
+    )
+    // A deadlock, or DDL, has ended it, and what follows would commit by itself.
+    if (!inTransaction) throw new TransactionSpoiledError()
+    if (rows > 0) await saveCheckpoint(sql, checkpoint)
+    return rows > 0
+  }
+  const { rows } = await sql.change(
+    `WITH held AS (SELECT id FROM ${T.runs} ${held} ${sql.dialect.forUpdate}) ${INSERT}
+     SELECT ${PLACES} FROM held WHERE 1 = 1 ${replacing(sql, checkpoint)}`,
+    [...fence, ...checkpointValues(checkpoint)]
   )
-  return rows.length > 0
+  return rows > 0
 }
 
 const ALL = listed(CHECKPOINT_COLUMNS)
@@ -238,6 +248,9 @@ export async function getLatestCheckpointByName(
   return row && readCheckpoint(row)
 }
 
+/** MySQL would rather read a whole timeline in order than sort the few rows of a name. */
+export const SORTED_SEQ = 'seq + 0'
+
 export async function listCheckpointsByNamePrefix(
   sql: Sql,
   runId: string,
@@ -246,7 +259,7 @@ export async function listCheckpointsByNamePrefix(
   if (prefixes.length === 0) return []
   const parts = prefixes.map((prefix) => startsWith('name', prefix.toWellFormed()))
   const rows = await sql.adhoc(
-    `${ofRun(ALL)} AND (${parts.map((part) => part.text).join(' OR ')}) ORDER BY seq`,
+    `${ofRun(ALL)} AND (${parts.map((part) => part.text).join(' OR ')}) ORDER BY ${SORTED_SEQ}`,
     [runId.toWellFormed(), ...parts.flatMap((part) => part.bindings)]
   )
   return rows.map(readCheckpoint)
@@ -259,7 +272,7 @@ export async function recordStepHeartbeat(
   at: Date,
   progress?: unknown
 ): Promise<void> {
-  await sql.run(
+  await sql.change(
     `UPDATE ${T.checkpoints} SET last_heartbeat_at = ?, heartbeat_progress = ?
      WHERE run_id = ? AND seq = ?`,
     [at.getTime(), jsonText(progress, 'heartbeat_progress'), runId.toWellFormed(), seq]

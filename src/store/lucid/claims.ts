@@ -1,26 +1,16 @@
 /*
  * Leases and claims: each one conditional write, so that of several takers one wins (invariant 1). Time
  * comes from the caller. A claim also tells what the run was: Postgres reads that under the row lock of the
- * same statement; SQLite looks first and makes the write depend on what it saw.
+ * same statement; SQLite looks first and makes the write depend on what it saw; MySQL has a file of its own.
  */
 import { compareText } from '../../foundation/versions.ts'
-import type { RunStatus } from '../../types/run.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
-import type { Binding } from './dialect.ts'
-import { FREE, inNamespace } from './due_runs.ts'
-import { listed, numberOf, readRun, RUN_COLUMNS } from './rows.ts'
+import { CLAIM, claimable, claimedRun, claimValues, dueRows, type Taken } from './claim_rows.ts'
+import { claimOnMysql, takeOnMysql } from './claims_mysql.ts'
+import { FREE } from './due_runs.ts'
+import { listed, numberOf, RUN_COLUMNS } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Row, Session } from './session.ts'
-
-const CLAIM = `status = 'running', locked_by = ?, locked_until = ?, turns = coalesce(turns, 0) + 1,
-  claimed_at = ?, wake_requested_at = NULL, wait_from = NULL, wait_to = NULL, updated_at = ?`
-
-const claimValues = (claim: Pick<RunClaim, 'owner' | 'leaseUntilMs' | 'nowMs'>): Binding[] => [
-  claim.owner.toWellFormed(),
-  claim.leaseUntilMs,
-  claim.nowMs,
-  claim.nowMs,
-]
+import type { Session } from './session.ts'
 
 export async function tryLockRun(
   session: Session,
@@ -29,11 +19,11 @@ export async function tryLockRun(
   leaseUntilMs: number,
   nowMs: number
 ): Promise<boolean> {
-  const rows = await session.run(
-    `UPDATE ${T.runs} SET locked_by = ?, locked_until = ? WHERE id = ? AND ${FREE} RETURNING id`,
+  const { rows } = await session.change(
+    `UPDATE ${T.runs} SET locked_by = ?, locked_until = ? WHERE id = ? AND ${FREE}`,
     [owner.toWellFormed(), leaseUntilMs, runId.toWellFormed(), nowMs]
   )
-  return rows.length > 0
+  return rows > 0
 }
 
 export async function renewRunLock(
@@ -42,11 +32,11 @@ export async function renewRunLock(
   owner: string,
   leaseUntilMs: number
 ): Promise<boolean> {
-  const rows = await session.run(
-    `UPDATE ${T.runs} SET locked_until = ? WHERE id = ? AND locked_by = ? RETURNING id`,
+  const { rows } = await session.change(
+    `UPDATE ${T.runs} SET locked_until = ? WHERE id = ? AND locked_by = ?`,
     [leaseUntilMs, runId.toWellFormed(), owner.toWellFormed()]
   )
-  return rows.length > 0
+  return rows > 0
 }
 
 export async function releaseRunLock(
@@ -55,27 +45,22 @@ export async function releaseRunLock(
   owner?: string
 ): Promise<void> {
   const release = `UPDATE ${T.runs} SET locked_by = NULL, locked_until = NULL WHERE id = ?`
-  if (owner === undefined) await session.run(release, [runId.toWellFormed()])
+  if (owner === undefined) await session.change(release, [runId.toWellFormed()])
   else
-    await session.run(`${release} AND locked_by = ?`, [runId.toWellFormed(), owner.toWellFormed()])
+    await session.change(`${release} AND locked_by = ?`, [
+      runId.toWellFormed(),
+      owner.toWellFormed(),
+    ])
 }
 
 const LOOKS = 4
 
 export async function claimRun(session: Session, claim: RunClaim): Promise<ClaimedRun | null> {
   if (claim.from.length === 0) return null
+  if (session.dialect.name === 'mysql') return claimOnMysql(session, claim)
   return session.dialect.name === 'postgres'
     ? claimOnPostgres(session, claim)
     : claimOnSqlite(session, claim)
-}
-
-/** Which run may be claimed, as it is now. */
-function claimable({ dialect }: Session, { runId, from, nowMs, namespace }: RunClaim) {
-  const scope = inNamespace(namespace)
-  return {
-    text: `id = ? AND ${dialect.isIn('status', 'text')} AND ${FREE}${scope.text}`,
-    bindings: [runId.toWellFormed(), dialect.list(from), nowMs, ...scope.bindings],
-  }
 }
 
 async function claimOnPostgres(session: Session, claim: RunClaim): Promise<ClaimedRun | null> {
@@ -114,54 +99,12 @@ async function claimOnSqlite(session: Session, claim: RunClaim): Promise<Claimed
   return null
 }
 
-const claimedRun = (row: Row): ClaimedRun => ({
-  run: readRun(row),
-  previousStatus: row.was_status as RunStatus,
-  previousTurns: numberOf(row.was_turns),
-})
-
-/** A claimed run and since when it was due. */
-interface Taken {
-  claimed: ClaimedRun
-  due: number
-}
-
 export async function claimDueRuns(session: Session, claim: DueClaim): Promise<ClaimedRun[]> {
   if (claim.limit <= 0) return []
-  const taken =
-    session.dialect.name === 'postgres'
-      ? await takeOnPostgres(session, claim)
-      : await takeOnSqlite(session, claim)
+  const taken = await TAKE_ON[session.dialect.name](session, claim)
   return taken
     .sort((a, b) => a.due - b.due || compareText(a.claimed.run.id, b.claimed.run.id))
     .map(({ claimed }) => claimed)
-}
-
-/** CTEs that end in `due(was_id, was_status, was_turns, was_due)`. */
-function dueRows({ dialect }: Session, claim: DueClaim, lock: string) {
-  const { kind, nowMs, namespace, limit, exclude = [] } = claim
-  const scope = inNamespace(namespace)
-  if (exclude.length > 0) {
-    scope.text += ` AND ${dialect.isNotIn('id', 'text')}`
-    scope.bindings.push(dialect.list(exclude.map((id) => id.toWellFormed())))
-  }
-  const branch = (condition: string, due: string) => `
-    SELECT id AS was_id, status AS was_status, turns AS was_turns, ${due} AS was_due FROM ${T.runs}
-    WHERE ${condition} AND ${FREE}${scope.text} ORDER BY ${due}, id LIMIT ? ${lock}`
-  const tail: Binding[] = [nowMs, ...scope.bindings, limit]
-  if (kind === 'pending') {
-    return { text: `due AS (${branch(`status = 'pending'`, 'created_at')})`, bindings: tail }
-  }
-  const asked = `status = 'suspended' AND wake_requested_at IS NOT NULL
-    AND (wake_at IS NULL OR wake_at > ?)`
-  return {
-    text: `passed AS (${branch(`status = 'suspended' AND wake_at <= ?`, 'wake_at')}),
-      asked AS (${branch(asked, 'wake_requested_at')}),
-      blocked AS (${branch(`status = 'blocked' AND wake_at <= ?`, 'wake_at')}),
-      due AS (SELECT * FROM passed UNION ALL SELECT * FROM asked UNION ALL SELECT * FROM blocked
-              ORDER BY was_due, was_id LIMIT ?)`,
-    bindings: [nowMs, ...tail, nowMs, ...tail, nowMs, ...tail, limit],
-  }
 }
 
 async function takeOnPostgres(session: Session, claim: DueClaim): Promise<Taken[]> {
@@ -193,3 +136,5 @@ async function takeOnSqlite(session: Session, claim: DueClaim): Promise<Taken[]>
     return { claimed: claimedRun({ ...row, ...was }), due: Number(was.was_due) }
   })
 }
+
+const TAKE_ON = { postgres: takeOnPostgres, sqlite: takeOnSqlite, mysql: takeOnMysql }

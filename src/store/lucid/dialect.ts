@@ -1,17 +1,19 @@
 /*
  * Where the databases differ: parameters, JSON arrays as row sources, lists, prefixes, locks, and which
  * driver errors mean "send it again". A family of statements is written once over these and once for each
- * dialect only where the statements themselves differ. MySQL joins by implementing `Dialect`.
+ * dialect only where the statements themselves differ. `mysql` is MySQL and MariaDB.
  */
 import { StoreCapabilityError } from '../../errors.ts'
 
-export type DialectName = 'sqlite' | 'postgres'
+export type DialectName = 'sqlite' | 'postgres' | 'mysql'
 
-/** A value that goes to the driver. Arrays only on Postgres. */
-export type Binding = string | number | null | readonly (string | number | null)[]
+type Scalar = string | number | null
 
-/** Types of columns inside a JSON row source. */
-export type FieldType = 'text' | 'int' | 'bigint' | 'float8'
+/** A value that goes to the driver. Arrays on Postgres and MySQL only, arrays of rows on MySQL only. */
+export type Binding = Scalar | readonly Scalar[] | readonly (readonly Scalar[])[]
+
+/** Types of columns inside a JSON row source; `long` is text of any length, `text` that of keys. */
+export type FieldType = 'text' | 'long' | 'int' | 'bigint' | 'float8'
 export type Fields = Readonly<Record<string, FieldType>>
 
 /** `again`: nothing happened, send it again. `unprepared`: again, without server-side plans. */
@@ -34,16 +36,27 @@ export interface Dialect {
   isIn(column: string, type: FieldType): string
   isNotIn(column: string, type: FieldType): string
   list(values: readonly (string | number)[]): Binding
+  /** Ends an insert that replaces `columns` where a row with this key stands. */
+  replacing(key: string, columns: readonly string[]): string
   /** First position of one text in another, from 1; 0 when it is not there. */
   position(haystack: string, needle: string): string
   /** Follows the select that picks rows somebody else may be about to change. */
   readonly forUpdate: string
+  /** The same for rows that somebody else may be taking: those are passed over. */
+  readonly skipLocked: string
+  /** Whether a statement that writes can answer the rows it wrote. */
+  readonly returns: boolean
   remedy(error: unknown): Remedy
   /** The connection on which this happened is of no more use. */
   breaksConnection(error: unknown): boolean
   /** What was written breaks a constraint: nothing of it stays, and it would break it again. */
   refusesData(error: unknown): boolean
+  /** A row with this key stands already. */
+  isDuplicate(error: unknown): boolean
 }
+
+const onConflict = (key: string, columns: readonly string[]): string =>
+  `ON CONFLICT (${key}) DO UPDATE SET ${columns.map((name) => `${name} = excluded.${name}`).join(', ')}`
 
 const PG_REMEDIES: Record<string, Remedy> = {
   '40P01': 'again', // deadlock_detected
@@ -62,7 +75,9 @@ export const postgres: Dialect = {
   },
   plans: true,
   jsonRows(alias, fields) {
-    const columns = Object.entries(fields).map(([name, type]) => `"${name}" ${type}`)
+    const columns = Object.entries(fields).map(
+      ([name, type]) => `"${name}" ${type === 'long' ? 'text' : type}`
+    )
     return `json_to_recordset(?::json) AS ${alias}(${columns.join(', ')})`
   },
   joinOne: (table, alias, columns, on) =>
@@ -70,13 +85,17 @@ export const postgres: Dialect = {
   isIn: (column, type) => `${column} = ANY(?::${type}[])`,
   isNotIn: (column, type) => `${column} <> ALL(?::${type}[])`,
   list: (values) => values,
+  replacing: onConflict,
   position: (haystack, needle) => `strpos(${haystack}, ${needle})`,
   forUpdate: 'FOR NO KEY UPDATE',
+  skipLocked: 'FOR UPDATE SKIP LOCKED',
+  returns: true,
   remedy: (error) => PG_REMEDIES[codeOf(error) ?? ''],
   // A server that goes on says so with an SQLSTATE; 08 and 57P are about the connection itself.
   breaksConnection: (error) => !/^(?=.*\d)(?!08|57P)[0-9A-Z]{5}$/.test(codeOf(error) ?? ''),
   // An integrity constraint, or a constraint trigger that raised an exception.
   refusesData: (error) => /^(23|P0001)/.test(codeOf(error) ?? ''),
+  isDuplicate: (error) => codeOf(error) === '23505',
 }
 
 export const sqlite: Dialect = {
@@ -91,11 +110,60 @@ export const sqlite: Dialect = {
   isIn: (column) => `${column} IN (SELECT value FROM json_each(?))`,
   isNotIn: (column) => `${column} NOT IN (SELECT value FROM json_each(?))`,
   list: (values) => JSON.stringify(values),
+  replacing: onConflict,
   position: (haystack, needle) => `instr(${haystack}, ${needle})`,
   forUpdate: '',
+  skipLocked: '',
+  returns: true,
   remedy: (error) => (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error) ?? '') ? 'again' : undefined),
   breaksConnection: () => false,
   refusesData: (error) => /^SQLITE_CONSTRAINT/.test(codeOf(error) ?? ''),
+  isDuplicate: (error) => /^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE)/.test(codeOf(error) ?? ''),
+}
+
+const MYSQL_TYPES: Record<FieldType, string> = {
+  text: 'varchar(1024) CHARACTER SET utf8mb4',
+  long: 'longtext CHARACTER SET utf8mb4',
+  int: 'int',
+  bigint: 'bigint',
+  float8: 'double',
+}
+
+/** Deadlock, lock wait timeout, a row that changed since a snapshot. */
+const MYSQL_AGAIN = new Set([1213, 1205, 1020])
+/** The server goes down, or it ended the connection. */
+const MYSQL_GOODBYE = new Set([1053, 1927, 3169])
+/** Duplicate keys, missing values, foreign keys, checks, values too long, a trigger's signal. */
+const MYSQL_REFUSALS = new Set([1062, 1048, 1364, 1451, 1452, 3819, 4025, 1406, 1644])
+
+export const mysql: Dialect = {
+  name: 'mysql',
+  // Whatever the sql_mode: a name in double quotes is a text without ANSI_QUOTES.
+  place: (text) =>
+    text.replace(/'[^']*'|"(\w+)"/g, (found, name) => (name ? `\`${name}\`` : found)),
+  plans: false,
+  jsonRows(alias, fields) {
+    const columns = Object.entries(fields).map(
+      ([name, type]) => `"${name}" ${MYSQL_TYPES[type]} PATH '$.${name}'`
+    )
+    return `JSON_TABLE(?, '$[*]' COLUMNS (${columns.join(', ')})) AS ${alias}`
+  },
+  joinOne: (table, alias, _columns, on) => `STRAIGHT_JOIN ${table} ${alias} ON ${on}`,
+  isIn: (column) => `${column} IN (?)`,
+  isNotIn: (column) => `${column} NOT IN (?)`,
+  list: (values) => (values.length > 0 ? values : [null]),
+  replacing: (_key, columns) =>
+    `ON DUPLICATE KEY UPDATE ${columns.map((name) => `${name} = VALUES(${name})`).join(', ')}`,
+  position: (haystack, needle) => `locate(CAST(${needle} AS BINARY), ${haystack})`,
+  forUpdate: 'FOR UPDATE',
+  skipLocked: 'FOR UPDATE SKIP LOCKED',
+  returns: false,
+  remedy: (error) => (MYSQL_AGAIN.has(errnoOf(error)) ? 'again' : undefined),
+  // An error of the server has an SQLSTATE; everything else is about the connection.
+  breaksConnection: (error) =>
+    MYSQL_GOODBYE.has(errnoOf(error)) || !(error as { sqlState?: unknown } | null)?.sqlState,
+  refusesData: (error) => MYSQL_REFUSALS.has(errnoOf(error)),
+  isDuplicate: (error) => errnoOf(error) === 1062,
 }
 
 /** Postgres: makes the statement fail, and with it everything it wrote, unless `condition` holds. */
@@ -106,6 +174,7 @@ const BY_LUCID_NAME: Record<string, Dialect> = {
   'sqlite3': sqlite,
   'better-sqlite3': sqlite,
   'postgres': postgres,
+  'mysql': mysql,
 }
 
 /** The dialect of a Lucid connection. Throws `StoreCapabilityError` for one that is not supported. */
@@ -113,7 +182,7 @@ export function dialectOf(lucidDialect: string): Dialect {
   const dialect = BY_LUCID_NAME[lucidDialect]
   if (dialect) return dialect
   throw new StoreCapabilityError(
-    `the Lucid store does not support the dialect "${lucidDialect}" yet: use a Postgres or SQLite connection`
+    `the Lucid store does not support the dialect "${lucidDialect}": use Postgres, MySQL, MariaDB or SQLite`
   )
 }
 
@@ -142,4 +211,8 @@ export function startsWith(column: string, prefix: string): { text: string; bind
 export function codeOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null | undefined)?.code
   return typeof code === 'string' ? code : undefined
+}
+
+function errnoOf(error: unknown): number {
+  return Number((error as { errno?: unknown } | null | undefined)?.errno ?? 0)
 }

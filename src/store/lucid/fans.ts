@@ -4,20 +4,11 @@
  */
 import type { SignalWaiter, StepCheckpoint } from '../../types/checkpoint.ts'
 import { batches } from './batches.ts'
-import { assigned, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
-import {
-  CHECKPOINT_COLUMNS,
-  CHECKPOINT_TYPES,
-  checkpointColumns,
-  compact,
-  listed,
-  WAITER_COLUMNS,
-  WAITER_TYPES,
-  waiterColumns,
-} from './rows.ts'
+import { compareText } from '../../foundation/versions.ts'
+import { putWaiters, UNLESS_SETTLED, writeUnlessSettled } from './row_writes.ts'
+import { CHECKPOINT_COLUMNS, CHECKPOINT_TYPES, checkpointColumns, compact, listed } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Session, Sql } from './session.ts'
-import { REPLACE_WAITER } from './signals.ts'
 
 interface ChildWait {
   waiter: SignalWaiter
@@ -35,9 +26,9 @@ export async function registerChildWaits(session: Session, waits: ChildWait[]): 
     await lockRuns(sql, waits)
     for (const piece of pieces) {
       const open = await writePlaceholders(sql, piece)
-      await register(
+      await putWaiters(
         sql,
-        piece.filter(({ checkpoint }) => open.has(keyOf(checkpoint)))
+        piece.filter(({ checkpoint }) => open.has(keyOf(checkpoint))).map(({ waiter }) => waiter)
       )
     }
   })
@@ -59,24 +50,25 @@ async function lockRuns(sql: Sql, waits: ChildWait[]): Promise<void> {
 
 /** The keys of the positions that were open. */
 async function writePlaceholders(sql: Sql, waits: ChildWait[]): Promise<Set<string>> {
+  if (sql.dialect.name === 'mysql') return writeByRun(sql, waits)
   const written = await sql.run(
     `INSERT INTO ${T.checkpoints} AS c (${listed(CHECKPOINT_COLUMNS)})
      SELECT ${listed(CHECKPOINT_COLUMNS, 'r')} FROM ${sql.dialect.jsonRows('r', CHECKPOINT_TYPES)}
-     WHERE 1 = 1 ORDER BY r.run_id, r.seq
-     ON CONFLICT (run_id, seq) DO UPDATE SET ${assigned(REPLACED_COLUMNS, 'excluded')}
-     WHERE NOT c.${IS_SETTLED} RETURNING run_id, seq`,
+     WHERE 1 = 1 ORDER BY r.run_id, r.seq ${UNLESS_SETTLED} RETURNING run_id, seq`,
     [JSON.stringify(waits.map(({ checkpoint }) => compact(checkpointColumns(checkpoint))))]
   )
   return new Set(written.map((row) => keyOf({ runId: String(row.run_id), seq: Number(row.seq) })))
 }
 
-async function register(sql: Sql, waits: ChildWait[]): Promise<void> {
-  if (waits.length === 0) return
-  const columns = listed(WAITER_COLUMNS)
-  await sql.run(
-    `INSERT INTO ${T.signalWaiters} (${columns})
-     SELECT ${columns} FROM ${sql.dialect.jsonRows('w', WAITER_TYPES)}
-     WHERE 1 = 1 ORDER BY token ${REPLACE_WAITER}`,
-    [JSON.stringify(waits.map(({ waiter }) => compact(waiterColumns(waiter))))]
-  )
+/** A fan is of one run. */
+async function writeByRun(sql: Sql, waits: ChildWait[]): Promise<Set<string>> {
+  const written = new Set<string>()
+  const byRun = Map.groupBy(waits, ({ checkpoint }) => checkpoint.runId)
+  for (const [runId, own] of [...byRun].sort(([a], [b]) => compareText(a, b))) {
+    const writes = own.map(({ checkpoint }) => ({ row: checkpoint }))
+    for (const seq of await writeUnlessSettled(sql, runId, writes)) {
+      written.add(keyOf({ runId, seq }))
+    }
+  }
+  return written
 }

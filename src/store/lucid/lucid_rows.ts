@@ -151,8 +151,8 @@ export class LucidRows {
     return signals.listSignalWaiters(this.session, prefix)
   }
 
-  removeSignalWaiter(waiter: SignalWaiter): Promise<void> {
-    return signals.removeSignalWaiter(this.session, waiter)
+  async removeSignalWaiter(waiter: SignalWaiter): Promise<void> {
+    await signals.removeSignalWaiter(this.session, waiter)
   }
 
   hasSignalWaiter(token: string): Promise<boolean> {

@@ -119,7 +119,7 @@ export const SCHEDULE_COLUMNS = columnsOf(SCHEDULE_FIELDS)
 
 const FIELD_TYPES: Record<Form, FieldType> = {
   text: 'text',
-  json: 'text',
+  json: 'long',
   count: 'int',
   flag: 'int',
   ms: 'bigint',

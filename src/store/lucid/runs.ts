@@ -16,6 +16,7 @@ import { inNamespace } from './due_runs.ts'
 import { type Columns, listed, readRun, RUN_COLUMNS, runColumns, runPatchColumns } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Session, Sql } from './session.ts'
+import { insertNew, takeRows } from './writes.ts'
 
 export const ATTRIBUTE_COLUMNS = 'run_id, "key", str_value, num_value'
 export const ATTRIBUTE_TYPES: Fields = {
@@ -25,9 +26,8 @@ export const ATTRIBUTE_TYPES: Fields = {
   num_value: 'float8',
 }
 
-const INSERT = `
-  INSERT INTO ${T.runs} (${listed(RUN_COLUMNS)}) VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})
-  ON CONFLICT (id) DO NOTHING RETURNING id`
+const INSERT = `INSERT INTO ${T.runs} (${listed(RUN_COLUMNS)})
+  VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})`
 
 export const SELECT_RUN = `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs} WHERE id = ?`
 
@@ -60,28 +60,33 @@ export async function createRun(session: Session, run: WorkflowRun): Promise<voi
   const attributes = attributeRows(run)
   const inserted =
     attributes.length === 0
-      ? await session.run(INSERT, values)
+      ? await insertNew(session, INSERT, values)
       : await insertWithAttributes(session, values, attributes)
-  if (inserted.length === 0) throw new DuplicateRunError(run.id)
+  if (!inserted) throw new DuplicateRunError(run.id)
 }
 
-function insertWithAttributes(session: Session, values: Binding[], attributes: AttributeRow[]) {
+async function insertWithAttributes(
+  session: Session,
+  values: Binding[],
+  attributes: AttributeRow[]
+): Promise<boolean> {
   const source = session.dialect.jsonRows('a', ATTRIBUTE_TYPES)
   const into = `INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})`
   const json = JSON.stringify(attributes)
   if (session.dialect.name === 'postgres') {
-    return session.run(
-      `WITH born AS (${INSERT}), indexed AS (
+    const born = await session.run(
+      `WITH born AS (${INSERT} ON CONFLICT (id) DO NOTHING RETURNING id), indexed AS (
          ${into} SELECT ${listed(Object.keys(ATTRIBUTE_TYPES), 'a').replace('a.key', 'a."key"')}
          FROM born JOIN ${source} ON a.run_id = born.id
        ) SELECT id FROM born`,
       [...values, json]
     )
+    return born.length > 0
   }
   return session.atomically(async (sql) => {
-    const inserted = await sql.run(INSERT, values)
-    if (inserted.length > 0) {
-      await sql.run(`${into} SELECT run_id, "key", str_value, num_value FROM ${source}`, [json])
+    const inserted = await insertNew(sql, INSERT, values)
+    if (inserted) {
+      await sql.change(`${into} SELECT run_id, "key", str_value, num_value FROM ${source}`, [json])
     }
     return inserted
   })
@@ -105,8 +110,7 @@ export async function updateRunIf(
   if (expected.length === 0) return false
   const columns = patchColumns(patch)
   if (Object.keys(columns).length > 0) {
-    const changed = await applyPatch(session, runId, patch, columns, expected)
-    return changed.length > 0
+    return applyPatch(session, runId, patch, columns, expected)
   }
   const { dialect } = session
   const rows = await session.run(
@@ -135,31 +139,33 @@ export function assignments(columns: Columns, patch: Partial<WorkflowRun>): stri
   return (freesSlot(patch) ? [...sets, `tags = ${TAGS_WITHOUT_MARKERS}`] : sets).join(', ')
 }
 
-function applyPatch(
+/** Whether the patch landed. */
+async function applyPatch(
   session: Session,
   runId: string,
   patch: Partial<WorkflowRun>,
   columns: Columns,
   expected?: RunStatus[]
-) {
+): Promise<boolean> {
   const { dialect } = session
   const id = runId.toWellFormed()
   const condition = expected ? ` AND ${dialect.isIn('status', 'text')}` : ''
-  const update = `UPDATE ${T.runs} SET ${assignments(columns, patch)} WHERE id = ?${condition} RETURNING id`
+  const update = `UPDATE ${T.runs} SET ${assignments(columns, patch)} WHERE id = ?${condition}`
   const bindings: Binding[] = [...Object.values(columns), id]
   if (expected) bindings.push(dialect.list(expected))
-  if (!('searchAttributes' in patch)) return session.run(update, bindings)
+  if (!('searchAttributes' in patch)) return (await session.change(update, bindings)).rows > 0
   const json = JSON.stringify(attributeRows({ id, searchAttributes: patch.searchAttributes }))
   if (dialect.name === 'postgres') {
-    return session.run(
-      `WITH changed AS (${update}), ${reindexing('changed', '?', '?')} SELECT id FROM changed`,
+    const changed = await session.run(
+      `WITH changed AS (${update} RETURNING id), ${reindexing('changed', '?', '?')} SELECT id FROM changed`,
       [...bindings, json, json]
     )
+    return changed.length > 0
   }
   return session.atomically(async (sql) => {
-    const changed = await sql.run(update, bindings)
-    if (changed.length > 0) await reindex(sql, id, json)
-    return changed
+    const landed = (await sql.change(update, bindings)).rows > 0
+    if (landed) await reindex(sql, id, json)
+    return landed
   })
 }
 
@@ -180,8 +186,8 @@ export const reindexing = (changed: string, place: string, again: string): strin
 
 /** Replaces the index rows of a run, inside a transaction. */
 export async function reindex(sql: Sql, runId: string, json: string): Promise<void> {
-  await sql.run(`DELETE FROM ${T.attributes} WHERE run_id = ?`, [runId])
-  await sql.run(
+  await sql.change(`DELETE FROM ${T.attributes} WHERE run_id = ?`, [runId])
+  await sql.change(
     `INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
      SELECT run_id, "key", str_value, num_value FROM ${sql.dialect.jsonRows('a', ATTRIBUTE_TYPES)}`,
     [json]
@@ -241,12 +247,13 @@ export async function deleteRuns(
     const places = [dialect.list(chunk), ...(statuses ? [dialect.list(statuses)] : [])]
     const gone = await session.atomically(async (sql) => {
       // The run first: whoever writes under its lock is done before, or finds it gone.
-      const rows = await sql.run(`DELETE FROM ${T.runs} WHERE ${chosen} RETURNING id`, places)
-      const went = rows.map((row) => String(row.id))
+      const went = (await takeRows(sql, T.runs, 'id', ['id'], chosen, places)).map((row) =>
+        String(row.id)
+      )
       // Without a condition, also what is left of a run that is long gone.
       const owners = dialect.list(statuses ? went : chunk)
       for (const table of [T.attributes, T.signalWaiters, T.checkpoints]) {
-        await sql.run(`DELETE FROM ${table} WHERE ${anyOf('run_id')}`, [owners])
+        await sql.change(`DELETE FROM ${table} WHERE ${anyOf('run_id')}`, [owners])
       }
       return went
     })

@@ -12,17 +12,17 @@ import {
 } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Sql } from './session.ts'
+import { insertNew } from './writes.ts'
 
 const COLUMNS = listed(SCHEDULE_COLUMNS)
 
 export async function createSchedule(sql: Sql, record: ScheduleRecord): Promise<boolean> {
   const columns = scheduleColumns(record)
-  const rows = await sql.run(
-    `INSERT INTO ${T.schedules} (${COLUMNS}) VALUES (${SCHEDULE_COLUMNS.map(() => '?').join(', ')})
-     ON CONFLICT (id) DO NOTHING RETURNING id`,
+  return insertNew(
+    sql,
+    `INSERT INTO ${T.schedules} (${COLUMNS}) VALUES (${SCHEDULE_COLUMNS.map(() => '?').join(', ')})`,
     SCHEDULE_COLUMNS.map((column) => columns[column])
   )
-  return rows.length > 0
 }
 
 export async function updateSchedule(
@@ -33,11 +33,11 @@ export async function updateSchedule(
   const columns = schedulePatchColumns(patch)
   const sets = Object.keys(columns).map((column) => `${column} = ?`)
   if (sets.length === 0) return (await getSchedule(sql, id)) !== null
-  const rows = await sql.run(
-    `UPDATE ${T.schedules} SET ${sets.join(', ')} WHERE id = ? RETURNING id`,
-    [...Object.values(columns), id.toWellFormed()]
-  )
-  return rows.length > 0
+  const { rows } = await sql.change(`UPDATE ${T.schedules} SET ${sets.join(', ')} WHERE id = ?`, [
+    ...Object.values(columns),
+    id.toWellFormed(),
+  ])
+  return rows > 0
 }
 
 export async function getSchedule(sql: Sql, id: string): Promise<ScheduleRecord | null> {
@@ -62,8 +62,6 @@ export async function listSchedules(
 }
 
 export async function deleteSchedule(sql: Sql, id: string): Promise<boolean> {
-  const rows = await sql.run(`DELETE FROM ${T.schedules} WHERE id = ? RETURNING id`, [
-    id.toWellFormed(),
-  ])
-  return rows.length > 0
+  const { rows } = await sql.change(`DELETE FROM ${T.schedules} WHERE id = ?`, [id.toWellFormed()])
+  return rows > 0
 }

@@ -6,13 +6,29 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '@adonisjs/lucid/database'
 import type { QueryClientContract, TransactionClientContract } from '@adonisjs/lucid/types/database'
-import { StoreUnavailableError, TransactionSpoiledError } from '../../errors.ts'
+import { TransactionSpoiledError } from '../../errors.ts'
 import { debug } from '../../foundation/debug.ts'
 import { sleepOn, systemTimers } from '../../foundation/clock.ts'
-import { DurableError, messageOf } from '../../foundation/failure.ts'
+import {
+  type Answer,
+  asStoreError,
+  type Changed,
+  clientOf,
+  type Connection,
+  isMariaDb,
+  type KnexClient,
+  onConnection,
+  type OwnConnection,
+  readAnswer,
+  rollback,
+  type Row,
+  sendDirectly,
+  withoutStatement,
+} from './connections.ts'
 import { type Binding, codeOf, type Dialect, dialectOf } from './dialect.ts'
 
-export type Row = Record<string, unknown>
+export type { OwnConnection, Row } from './connections.ts'
+export { asStoreError } from './connections.ts'
 
 /** Runs statements, inside a transaction or not. Texts are written with `?` or, on Postgres, `$n`. */
 export interface Sql {
@@ -21,38 +37,8 @@ export interface Sql {
   run(text: string, bindings: readonly Binding[]): Promise<Row[]>
   /** A statement put together for one call: nothing is kept of it. */
   adhoc(text: string, bindings: readonly Binding[]): Promise<Row[]>
-}
-
-/** What we use of a knex client, which its types leave open. */
-interface KnexClient {
-  readonly transacting?: boolean
-  readonly driverName?: string
-  acquireConnection(): Promise<Connection>
-  releaseConnection(connection: Connection): unknown
-  acquireRawConnection(): Promise<OwnConnection>
-  query(connection: Connection, query: object): Promise<{ response?: unknown }>
-  emit(event: 'query', query: object): void
-}
-
-interface Connection {
-  __knexUid?: string
-  /** Set: the pool throws the connection away. */
-  __knex__disposed?: unknown
-  prepare?(text: string): PreparedStatement
-  /** Of better-sqlite3. */
-  readonly inTransaction?: boolean
-  exec?(text: string): unknown
-}
-
-/** What we use of a connection of the `pg` driver. */
-export interface OwnConnection {
-  readonly connection?: { stream?: { setKeepAlive?(on: boolean, ms: number): unknown } }
-  on(event: 'notification', listener: (message: { payload?: string }) => void): unknown
-  on(event: 'error', listener: (error: unknown) => void): unknown
-  on(event: 'end', listener: () => void): unknown
-  query(text: string): Promise<{ rows: Row[] }>
-  unref(): void
-  end(): Promise<void>
+  /** As `run`, for a statement that writes and answers no rows. */
+  change(text: string, bindings: readonly Binding[]): Promise<Changed>
 }
 
 /** A text as the driver takes it, and the name of its plan on the server. */
@@ -61,20 +47,10 @@ interface Statement {
   readonly name?: string
 }
 
-interface PreparedStatement {
-  readonly reader: boolean
-  safeIntegers(on: boolean): unknown
-  all(bindings: readonly Binding[]): Row[]
-  run(bindings: readonly Binding[]): unknown
-}
-
 const ATTEMPTS = 4
 const BUSY_PAUSE_MS = 20
 const SAVEPOINT = 'durable_store'
 const log = debug('lucid')
-
-/** Statements of a better-sqlite3 connection: to compile one costs more than to run it. */
-const compiled = new WeakMap<Connection, Map<string, PreparedStatement>>()
 const MAX_KEPT = 500
 
 export class Session implements Sql {
@@ -114,15 +90,38 @@ export class Session implements Sql {
   }
 
   run(text: string, bindings: readonly Binding[]): Promise<Row[]> {
-    return this.#retried((client) =>
-      onConnection(client, (connection) => this.#send(client, connection, text, bindings, true))
-    )
+    return this.#alone((sql) => sql.run(text, bindings))
   }
 
   adhoc(text: string, bindings: readonly Binding[]): Promise<Row[]> {
-    return this.#retried((client) =>
-      onConnection(client, (connection) => this.#send(client, connection, text, bindings, false))
-    )
+    return this.#alone((sql) => sql.adhoc(text, bindings))
+  }
+
+  change(text: string, bindings: readonly Binding[]): Promise<Changed> {
+    return this.#alone((sql) => sql.change(text, bindings))
+  }
+
+  /**
+   * Statements on one connection, without a transaction and sent once: for what commits by itself (DDL of
+   * MySQL) or what belongs to a connection (its named locks).
+   */
+  async pinned<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.within(this.lucid(), work)
+  }
+
+  /**
+   * MariaDB: one statement that is a whole transaction, written with `compound`. Undefined on MySQL, and
+   * inside a transaction that somebody else opened, which it would commit.
+   */
+  async compound(text: string, bindings: readonly Binding[]): Promise<Row | undefined> {
+    return this.#retried(async (client) => {
+      if (client.transacting) return undefined
+      return onConnection(client, async (connection) => {
+        if (!isMariaDb(connection)) return undefined
+        const { rows } = await this.#send(client, connection, text, bindings, false)
+        return rows[0]
+      })
+    })
   }
 
   /**
@@ -134,7 +133,8 @@ export class Session implements Sql {
       onConnection(client, async (connection) => {
         const plain = (text: string) => this.#send(client, connection, text, [], false)
         const nested = client.transacting === true
-        await plain(nested ? `SAVEPOINT ${SAVEPOINT}` : this.#begin())
+        const opening = nested ? [`SAVEPOINT ${SAVEPOINT}`] : this.#begin(connection)
+        for (const text of opening) await plain(text)
         try {
           const result = await work(this.#on(client, connection))
           await plain(nested ? `RELEASE SAVEPOINT ${SAVEPOINT}` : 'COMMIT')
@@ -188,18 +188,28 @@ export class Session implements Sql {
     else if (this.dialect.breaksConnection(error)) connection.__knex__disposed = error
   }
 
-  #begin(): string {
-    // Whatever the default of the connection: what is read under a lock must be read after it was taken.
-    return this.dialect.name === 'sqlite'
-      ? 'BEGIN IMMEDIATE'
-      : 'BEGIN ISOLATION LEVEL READ COMMITTED'
+  /** Whatever the default of the connection: what is read under a lock must be read after it was taken. */
+  #begin(connection: Connection): string[] {
+    if (this.dialect.name === 'sqlite') return ['BEGIN IMMEDIATE']
+    if (this.dialect.name === 'postgres') return ['BEGIN ISOLATION LEVEL READ COMMITTED']
+    const opening = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION']
+    return isMariaDb(connection) ? [`BEGIN NOT ATOMIC ${opening.join('; ')}; END`] : opening
+  }
+
+  #alone<T>(send: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#retried((client) =>
+      onConnection(client, (connection) => send(this.#on(client, connection)))
+    )
   }
 
   #on(client: KnexClient, connection: Connection): Sql {
+    const send = (text: string, bindings: readonly Binding[], keep: boolean) =>
+      this.#send(client, connection, text, bindings, keep)
     return {
       dialect: this.dialect,
-      run: (text, bindings) => this.#send(client, connection, text, bindings, true),
-      adhoc: (text, bindings) => this.#send(client, connection, text, bindings, false),
+      run: async (text, bindings) => (await send(text, bindings, true)).rows,
+      adhoc: async (text, bindings) => (await send(text, bindings, false)).rows,
+      change: async (text, bindings) => (await send(text, bindings, true)).changed,
     }
   }
 
@@ -213,9 +223,15 @@ export class Session implements Sql {
         const again = tries < ATTEMPTS && !client.transacting && this.#remedy(error)
         if (!again) throw asStoreError(error)
         log('attempt %d failed with %s, once more', tries, codeOf(error))
-        if (this.dialect.name === 'sqlite') await sleepOn(systemTimers, BUSY_PAUSE_MS * tries)
+        // Postgres is quick to find a deadlock; those of MySQL come in crowds.
+        if (this.dialect.name !== 'postgres') await sleepOn(systemTimers, this.#pause(tries))
       }
     }
+  }
+
+  #pause(tries: number): number {
+    const most = BUSY_PAUSE_MS * tries
+    return this.dialect.name === 'sqlite' ? most : most * Math.random()
   }
 
   #remedy(error: unknown): boolean {
@@ -231,7 +247,7 @@ export class Session implements Sql {
     text: string,
     bindings: readonly Binding[],
     keep: boolean
-  ): Promise<Row[]> {
+  ): Promise<Answer> {
     if (client.driverName === 'better-sqlite3')
       return sendDirectly(client, connection, text, bindings)
     const statement: Statement = keep ? this.#statement(text) : { text: this.dialect.place(text) }
@@ -240,7 +256,7 @@ export class Session implements Sql {
     const query = { method: 'raw', sql: statement.text, bindings, options }
     try {
       const { response } = await client.query(connection, query)
-      return rowsOf(response)
+      return readAnswer(client.driverName, response)
     } catch (error) {
       if (this.dialect.breaksConnection(error)) connection.__knex__disposed = error
       throw withoutStatement(error, statement.text)
@@ -259,82 +275,4 @@ export class Session implements Sql {
     }
     return statement
   }
-}
-
-const clientOf = (lucid: QueryClientContract): KnexClient =>
-  lucid.getWriteClient().client as KnexClient
-
-async function onConnection<T>(
-  client: KnexClient,
-  work: (connection: Connection) => Promise<T>
-): Promise<T> {
-  const connection = await client.acquireConnection()
-  try {
-    return await work(connection)
-  } finally {
-    await client.releaseConnection(connection)
-  }
-}
-
-/** A connection that cannot be rolled back is not handed to anybody else. */
-async function rollback(connection: Connection, send: () => Promise<unknown>): Promise<void> {
-  try {
-    await send()
-  } catch (error) {
-    // SQLite rolls back by itself on some errors and then has nothing left to roll back.
-    if (!/no transaction is active/.test(messageOf(error))) connection.__knex__disposed = error
-  }
-}
-
-async function sendDirectly(
-  client: KnexClient,
-  connection: Connection,
-  text: string,
-  bindings: readonly Binding[]
-): Promise<Row[]> {
-  client.emit('query', { __knexUid: connection.__knexUid, method: 'raw', sql: text, bindings })
-  const statement = compile(connection, text)
-  if (statement.reader) return statement.all(bindings)
-  statement.run(bindings)
-  return []
-}
-
-function compile(connection: Connection, text: string): PreparedStatement {
-  let statements = compiled.get(connection)
-  if (!statements) compiled.set(connection, (statements = new Map()))
-  const known = statements.get(text)
-  if (known) return known
-  if (statements.size >= MAX_KEPT) statements.clear()
-  const statement = connection.prepare!(text)
-  // Whatever the application chose for its own: nothing here is beyond a double.
-  statement.safeIntegers(false)
-  statements.set(text, statement)
-  return statement
-}
-
-function rowsOf(response: unknown): Row[] {
-  if (Array.isArray(response)) return response as Row[]
-  return (response as { rows?: Row[] } | undefined)?.rows ?? []
-}
-
-/** knex puts the statement before the message, payloads included on SQLite: that is nobody's business. */
-function withoutStatement(error: unknown, text: string): unknown {
-  if (!(error instanceof Error)) return error
-  const prefix = `${text} - `
-  if (error.message.startsWith(prefix)) error.message = error.message.slice(prefix.length)
-  else if (error.message.includes(' - ')) {
-    error.message = error.message.slice(error.message.lastIndexOf(' - ') + 3)
-  }
-  return error
-}
-
-/** Errors of this package as they are, everything else as an unavailable store. */
-export function asStoreError(error: unknown): unknown {
-  if (error instanceof DurableError) return error
-  return new StoreUnavailableError(
-    `the store could not be reached or failed: ${messageOf(error)}`,
-    {
-      cause: error,
-    }
-  )
 }

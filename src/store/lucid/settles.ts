@@ -1,8 +1,7 @@
 /*
  * Conditional writes of results: a row is written only while it is `pending`, decided by the write itself,
- * so a late or repeated result never touches a settled one (invariant 4). A batch is one statement on
- * Postgres, which locks its rows in key order so that overlapping batches cannot deadlock, and one
- * transaction on SQLite.
+ * so a late or repeated result never touches a settled one (invariant 4). A batch locks its rows in key
+ * order, so that overlapping ones cannot deadlock: in one statement on Postgres, before the write on MySQL.
  */
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { CheckpointKey } from '../../types/query.ts'
@@ -41,20 +40,22 @@ export async function saveCheckpointIfPending(
 ): Promise<boolean> {
   const columns = checkpointColumns(checkpoint)
   const written = [...REPLACED_COLUMNS, ...carriedBeats(checkpoint)]
-  const rows = await session.run(
+  const { rows } = await session.change(
     `UPDATE ${T.checkpoints} SET ${written.map((column) => `${column} = ?`).join(', ')}
-     WHERE run_id = ? AND seq = ? AND status = 'pending' RETURNING seq`,
+     WHERE run_id = ? AND seq = ? AND status = 'pending'`,
     [...written.map((column) => columns[column]), columns.run_id, columns.seq]
   )
-  return rows.length > 0
+  return rows > 0
 }
 
 /** Which heartbeat columns an entry carries, as columns of the row source. */
 const CARRIES: Fields = { carries_at: 'int', carries_progress: 'int' }
 
-const SAVE = `${assigned(REPLACED_COLUMNS, 's')},
-  last_heartbeat_at = CASE WHEN s.carries_at = 1 THEN s.last_heartbeat_at ELSE c.last_heartbeat_at END,
-  heartbeat_progress =
+type Assigns = (target: string) => string
+
+const SAVE: Assigns = (target) => `${assigned(REPLACED_COLUMNS, 's', target)},
+  ${target}last_heartbeat_at = CASE WHEN s.carries_at = 1 THEN s.last_heartbeat_at ELSE c.last_heartbeat_at END,
+  ${target}heartbeat_progress =
     CASE WHEN s.carries_progress = 1 THEN s.heartbeat_progress ELSE c.heartbeat_progress END`
 
 export async function saveCheckpointsIfPending(
@@ -77,9 +78,9 @@ const SETTLEMENT_TYPES: Fields = {
   seq: 'int',
   status: 'text',
   finished_at: 'bigint',
-  output: 'text',
-  error: 'text',
-  events: 'text',
+  output: 'long',
+  error: 'long',
+  events: 'long',
   started_at: 'bigint',
   clears_wake: 'int',
   up_to: 'int',
@@ -87,11 +88,11 @@ const SETTLEMENT_TYPES: Fields = {
 
 const SETTLES = 'AND c.attempts <= coalesce(s.up_to, c.attempts)'
 
-const carried = (column: string) => `${column} = coalesce(s.${column}, c.${column})`
+const CARRIED = ['output', 'error', 'events', 'started_at']
 
-const SETTLE = `status = s.status, finished_at = s.finished_at, ${carried('output')},
-  ${carried('error')}, ${carried('events')}, ${carried('started_at')},
-  wake_at = CASE WHEN s.clears_wake = 1 THEN NULL ELSE c.wake_at END`
+const SETTLE: Assigns = (target) => `${assigned(['status', 'finished_at'], 's', target)},
+  ${CARRIED.map((column) => `${target}${column} = coalesce(s.${column}, c.${column})`).join(', ')},
+  ${target}wake_at = CASE WHEN s.clears_wake = 1 THEN NULL ELSE c.wake_at END`
 
 export async function settleCheckpointsIfPending(
   session: Session,
@@ -119,7 +120,7 @@ export async function settleCheckpointsIfPending(
 async function whilePending(
   session: Session,
   entries: Entry[],
-  set: string,
+  set: Assigns,
   types: Fields,
   condition = ''
 ): Promise<boolean[]> {
@@ -132,22 +133,49 @@ async function whilePending(
   const sorted = [...first.values()].sort(byKey)
   const text = updateWhilePending(session.dialect, set, types, condition)
   const written = new Set<string>()
+  const apply = session.dialect.returns ? applyReturning : applyLocked
   const write = async (sql: Sql) => {
     written.clear()
     for (let from = 0; from < sorted.length; from += KEY_CHUNK) {
-      const rows = await sql.run(text, [JSON.stringify(sorted.slice(from, from + KEY_CHUNK))])
-      for (const row of rows) written.add(keyOf(row))
+      const piece = sorted.slice(from, from + KEY_CHUNK)
+      for (const key of await apply(sql, text, piece)) written.add(key)
     }
   }
-  await (sorted.length <= KEY_CHUNK ? write(session) : session.atomically(write))
+  const alone = sorted.length <= (session.dialect.returns ? KEY_CHUNK : 1)
+  await (alone ? write(session) : session.atomically(write))
   return entries.map((entry) => first.get(keyOf(entry)) === entry && written.has(keyOf(entry)))
+}
+
+async function applyReturning(sql: Sql, text: string, entries: Entry[]): Promise<string[]> {
+  const rows = await sql.run(text, [JSON.stringify(entries)])
+  return rows.map(keyOf)
+}
+
+/** Of several entries the count of a write does not tell which it took: what is pending is locked first. */
+async function applyLocked(sql: Sql, text: string, entries: Entry[]): Promise<string[]> {
+  if (entries.length === 1) {
+    const { rows } = await sql.change(text, [JSON.stringify(entries)])
+    return rows > 0 ? entries.map(keyOf) : []
+  }
+  const held = await sql.run(
+    `SELECT run_id, seq, attempts FROM ${T.checkpoints}
+     WHERE (run_id, seq) IN (?) AND status = 'pending' ORDER BY run_id, seq FOR UPDATE`,
+    [entries.map(({ run_id, seq }) => [run_id, seq])]
+  )
+  const attempts = new Map(held.map((row) => [keyOf(row), Number(row.attempts)]))
+  const taken = entries.filter((entry) => {
+    const standing = attempts.get(keyOf(entry))
+    return standing !== undefined && standing <= Number(entry.up_to ?? standing)
+  })
+  if (taken.length > 0) await sql.change(text, [JSON.stringify(taken)])
+  return taken.map(keyOf)
 }
 
 const keyOf = (row: Row): string => `${String(row.seq)}:${String(row.run_id)}`
 
 function updateWhilePending(
   dialect: Dialect,
-  set: string,
+  set: Assigns,
   types: Fields,
   condition: string
 ): string {
@@ -155,9 +183,13 @@ function updateWhilePending(
   if (dialect.name === 'sqlite') {
     // The plus keeps the index over pending rows out of it: the entries lead to the rows, not every
     // pending row to the entries.
-    return `UPDATE ${T.checkpoints} AS c SET ${set} FROM ${source}
+    return `UPDATE ${T.checkpoints} AS c SET ${set('')} FROM ${source}
       WHERE c.run_id = s.run_id AND c.seq = s.seq AND +c.status = 'pending' ${condition}
       RETURNING run_id, seq`
+  }
+  if (dialect.name === 'mysql') {
+    return `UPDATE ${source} ${dialect.joinOne(T.checkpoints, 'c', [], 'c.run_id = s.run_id AND c.seq = s.seq')}
+      SET ${set('c.')} WHERE c.status = 'pending' ${condition}`
   }
   // The entries come in key order, and so do the locks. The last condition says nothing but "few rows" to
   // the planner, which takes any JSON source for a hundred and would rather read a whole small table.
@@ -167,7 +199,7 @@ function updateWhilePending(
         WHERE c.run_id = s.run_id AND c.seq = s.seq AND c.status = 'pending' ${condition}
         LIMIT 1 FOR NO KEY UPDATE) held
       WHERE s.seq = s.seq + 0)
-    UPDATE ${T.checkpoints} c SET ${set} FROM s WHERE c.run_id = s.run_id AND c.seq = s.seq
+    UPDATE ${T.checkpoints} c SET ${set('')} FROM s WHERE c.run_id = s.run_id AND c.seq = s.seq
     RETURNING c.run_id, c.seq`
 }
 

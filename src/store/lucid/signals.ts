@@ -1,9 +1,10 @@
 /*
  * Waiters, buffered signals and buffered events, one row at a time. What is taken is deleted and answered
- * by one statement, so one of several takers gets it, and gets exactly the row that went.
+ * by one statement, so one of several takers gets it, and gets exactly the row that went. On MySQL the
+ * delete names the row that was read, and whoever deleted nothing looks again.
  */
 import type { BufferedEvent, SignalWaiter } from '../../types/checkpoint.ts'
-import { prefixEnd, startsWith } from './dialect.ts'
+import { type Binding, type Dialect, prefixEnd, startsWith } from './dialect.ts'
 import {
   EVENT_COLUMNS,
   eventColumns,
@@ -21,23 +22,38 @@ import type { Session, Sql } from './session.ts'
 const WAITER = listed(WAITER_COLUMNS)
 
 /** What a later waiter of a token replaces. */
-export const REPLACE_WAITER = `ON CONFLICT (token) DO UPDATE SET run_id = excluded.run_id,
-  seq = excluded.seq, parallel_group = excluded.parallel_group, created_at = excluded.created_at`
+export const replacingWaiter = (dialect: Dialect): string =>
+  dialect.replacing(
+    'token',
+    WAITER_COLUMNS.filter((column) => column !== 'token')
+  )
 
 export async function putSignalWaiter(sql: Sql, waiter: SignalWaiter): Promise<void> {
   const columns = waiterColumns(waiter)
-  await sql.run(
-    `INSERT INTO ${T.signalWaiters} (${WAITER}) VALUES (?, ?, ?, ?, ?) ${REPLACE_WAITER}`,
+  await sql.change(
+    `INSERT INTO ${T.signalWaiters} (${WAITER}) VALUES (?, ?, ?, ?, ?) ${replacingWaiter(sql.dialect)}`,
     WAITER_COLUMNS.map((column) => columns[column])
   )
 }
 
 export async function takeSignalWaiter(sql: Sql, token: string): Promise<SignalWaiter | null> {
-  const [row] = await sql.run(
-    `DELETE FROM ${T.signalWaiters} WHERE token = ? RETURNING ${WAITER}`,
-    [token.toWellFormed()]
-  )
-  return row ? readWaiter(row) : null
+  const place = [token.toWellFormed()]
+  if (sql.dialect.returns) {
+    const [row] = await sql.run(
+      `DELETE FROM ${T.signalWaiters} WHERE token = ? RETURNING ${WAITER}`,
+      place
+    )
+    return row ? readWaiter(row) : null
+  }
+  for (;;) {
+    const [row] = await sql.run(
+      `SELECT ${WAITER} FROM ${T.signalWaiters} WHERE token = ? FOR UPDATE`,
+      place
+    )
+    if (!row) return null
+    const waiter = readWaiter(row)
+    if (await removeSignalWaiter(sql, waiter)) return waiter
+  }
 }
 
 export async function listSignalWaiters(sql: Sql, prefix: string): Promise<SignalWaiter[]> {
@@ -49,13 +65,19 @@ export async function listSignalWaiters(sql: Sql, prefix: string): Promise<Signa
   return rows.map(readWaiter)
 }
 
-export async function removeSignalWaiter(sql: Sql, waiter: SignalWaiter): Promise<void> {
-  await sql.run(`DELETE FROM ${T.signalWaiters} WHERE token = ? AND run_id = ? AND seq = ?`, [
-    waiter.token.toWellFormed(),
-    waiter.runId.toWellFormed(),
-    waiter.seq,
-  ])
+/** Whether exactly this waiter stood there. */
+export async function removeSignalWaiter(sql: Sql, waiter: SignalWaiter): Promise<boolean> {
+  const { rows } = await sql.change(REMOVE_WAITER, exactWaiter(waiter))
+  return rows > 0
 }
+
+export const REMOVE_WAITER = `DELETE FROM ${T.signalWaiters} WHERE token = ? AND run_id = ? AND seq = ?`
+
+export const exactWaiter = ({ token, runId, seq }: SignalWaiter): Binding[] => [
+  token.toWellFormed(),
+  runId.toWellFormed(),
+  seq,
+]
 
 export async function hasSignalWaiter(sql: Sql, token: string): Promise<boolean> {
   const rows = await sql.run(`SELECT seq FROM ${T.signalWaiters} WHERE token = ?`, [
@@ -83,7 +105,7 @@ export async function listSignalWaitersByRunIds(
 }
 
 export async function bufferSignal(sql: Sql, token: string, payload: unknown): Promise<void> {
-  await sql.run(`INSERT INTO ${T.bufferedSignals} (token, payload) VALUES (?, ?)`, [
+  await sql.change(`INSERT INTO ${T.bufferedSignals} (token, payload) VALUES (?, ?)`, [
     token.toWellFormed(),
     jsonText(payload, 'payload'),
   ])
@@ -92,17 +114,32 @@ export async function bufferSignal(sql: Sql, token: string, payload: unknown): P
 /** The id of the oldest payload of a token; one that somebody is taking is passed over. */
 export const oldestOf = (sql: Sql, token: string): string =>
   `SELECT b.id FROM ${T.bufferedSignals} b WHERE b.token = ${token} ORDER BY b.id LIMIT 1
-   ${sql.dialect.name === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''}`
+   ${sql.dialect.returns ? sql.dialect.skipLocked : ''}`
 
 export async function takeBufferedSignal(
   sql: Sql,
   token: string
 ): Promise<{ payload: unknown } | null> {
-  const [row] = await sql.run(
-    `DELETE FROM ${T.bufferedSignals} WHERE id = (${oldestOf(sql, '?')}) RETURNING id, payload`,
-    [token.toWellFormed()]
-  )
-  return row ? { payload: readPayload(row.payload, row.id) } : null
+  const place = [token.toWellFormed()]
+  if (sql.dialect.returns) {
+    const [row] = await sql.run(
+      `DELETE FROM ${T.bufferedSignals} WHERE id = (${oldestOf(sql, '?')}) RETURNING id, payload`,
+      place
+    )
+    return row ? { payload: readPayload(row.payload, row.id) } : null
+  }
+  for (;;) {
+    const [row] = await sql.run(
+      `SELECT id, payload FROM ${T.bufferedSignals} WHERE token = ? ORDER BY id LIMIT 1
+       ${sql.dialect.skipLocked}`,
+      place
+    )
+    if (!row) return null
+    const { rows } = await sql.change(`DELETE FROM ${T.bufferedSignals} WHERE id = ?`, [
+      String(row.id),
+    ])
+    if (rows > 0) return { payload: readPayload(row.payload, row.id) }
+  }
 }
 
 /** Ranges of tokens, as rows of a JSON parameter. */
@@ -130,9 +167,10 @@ export async function listBufferedTokens(sql: Sql, prefixes: string[]): Promise<
 export async function dropBufferedSignals(sql: Sql, tokens: string[]): Promise<void> {
   const wanted = [...new Set(tokens.map((token) => token.toWellFormed()))].sort()
   for (let from = 0; from < wanted.length; from += RUN_CHUNK) {
-    await sql.run(`DELETE FROM ${T.bufferedSignals} WHERE ${sql.dialect.isIn('token', 'text')}`, [
-      sql.dialect.list(wanted.slice(from, from + RUN_CHUNK)),
-    ])
+    await sql.change(
+      `DELETE FROM ${T.bufferedSignals} WHERE ${sql.dialect.isIn('token', 'text')}`,
+      [sql.dialect.list(wanted.slice(from, from + RUN_CHUNK))]
+    )
   }
 }
 
@@ -144,10 +182,9 @@ export async function bufferEvent(
   event: BufferedEvent & { name: string }
 ): Promise<void> {
   const columns = eventColumns(event)
-  await sql.run(
+  await sql.change(
     `INSERT INTO ${T.bufferedEvents} (${listed(EVENT_COLUMNS)}, name) VALUES (?, ?, ?, ?)
-     ON CONFLICT (id) DO UPDATE SET payload = excluded.payload,
-       published_at = excluded.published_at, name = excluded.name`,
+     ${sql.dialect.replacing('id', ['payload', 'published_at', 'name'])}`,
     [...EVENT_COLUMNS.map((column) => columns[column]), event.name.toWellFormed()]
   )
 }
@@ -167,10 +204,10 @@ export async function listBufferedEvents(
 }
 
 export async function removeBufferedEvent(sql: Sql, id: string): Promise<boolean> {
-  const rows = await sql.run(`DELETE FROM ${T.bufferedEvents} WHERE id = ? RETURNING id`, [
+  const { rows } = await sql.change(`DELETE FROM ${T.bufferedEvents} WHERE id = ?`, [
     id.toWellFormed(),
   ])
-  return rows.length > 0
+  return rows > 0
 }
 
 /** Removes events published before a time, the oldest first when there is a limit; answers how many. */
@@ -180,13 +217,15 @@ export async function pruneBufferedEvents(
   limit?: number
 ): Promise<number> {
   if (limit !== undefined && limit <= 0) return 0
-  const old = `SELECT id FROM ${T.bufferedEvents} WHERE published_at < ?
-    ORDER BY published_at, id ${limit === undefined ? '' : 'LIMIT ?'}
-    ${session.dialect.name === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''}`
-  const rows = await session.run(
-    `WITH old AS (${old}) DELETE FROM ${T.bufferedEvents} WHERE id IN (SELECT id FROM old)
-     RETURNING id`,
+  const page = limit === undefined ? '' : 'LIMIT ?'
+  const oldest = `WHERE published_at < ? ORDER BY published_at, id ${page}`
+  const { dialect } = session
+  const { rows } = await session.change(
+    dialect.name === 'mysql'
+      ? `DELETE FROM ${T.bufferedEvents} ${oldest}`
+      : `WITH old AS (SELECT id FROM ${T.bufferedEvents} ${oldest} ${dialect.skipLocked})
+         DELETE FROM ${T.bufferedEvents} WHERE id IN (SELECT id FROM old)`,
     limit === undefined ? [publishedBefore] : [publishedBefore, limit]
   )
-  return rows.length
+  return rows
 }

@@ -1,9 +1,12 @@
 /*
  * Singleton admission: a decision over the live runs of a key, made while no other claim of the key is
- * being decided. Postgres has an advisory lock for that, taken before anything is read: locks on the rows
- * that a read found would miss the run that another claim admits in between. SQLite has its write lock.
- * What is read does not grow with the queue: of those who wait, only the oldest can matter.
+ * being decided. Postgres has an advisory lock for that and MySQL a named one, taken before anything is
+ * read: locks on the rows that a read found would miss the run that another claim admits in between. SQLite
+ * has its write lock. What is read does not grow with the queue: of those who wait, only the oldest can
+ * matter.
  */
+import { createHash } from 'node:crypto'
+import { StoreUnavailableError } from '../../errors.ts'
 import { isTerminalStatus, type WorkflowRun } from '../../types/run.ts'
 import type { SingletonClaim, SingletonVerdict } from '../ports/singleton_claims.ts'
 import {
@@ -14,6 +17,7 @@ import {
 } from '../ports/singleton_rules.ts'
 import { IS_LIVE } from './checkpoints.ts'
 import type { Binding } from './dialect.ts'
+import { underName } from './named_lock.ts'
 import { listed, readRun } from './rows.ts'
 import { hasTag } from './run_query.ts'
 import { patchColumns } from './runs.ts'
@@ -35,7 +39,26 @@ export async function tryAdmitSingleton(
   if (isTerminalStatus(own.status)) return { admitted: false, status: own.status }
   // Only its end takes a slot from a holder, so there is nothing to decide.
   if (holds(own, claim)) return { admitted: true }
+  if (session.dialect.name === 'mysql') return decideUnderName(session, claim)
   return session.atomically((sql) => decide(sql, claim))
+}
+
+/** How long a claim waits for those before it, in seconds. */
+const PATIENCE = 20
+
+/**
+ * MySQL: the named lock belongs to the connection, and the decision is one write that commits by itself, so
+ * that whoever has the lock next sees it.
+ */
+function decideUnderName(session: Session, claim: SingletonClaim): Promise<SingletonVerdict> {
+  const key = JSON.stringify([claim.workflow, claim.tag])
+  const name = `durable:${createHash('sha1').update(key).digest('hex').slice(0, 24)}`
+  return session.pinned((sql) =>
+    underName(sql, name, PATIENCE, async (locked) => {
+      if (!locked) throw new StoreUnavailableError(`claims of "${claim.tag}" take too long`)
+      return decide(sql, claim)
+    })
+  )
 }
 
 const holds = ({ workflow, tags = [] }: WorkflowRun, claim: SingletonClaim): boolean =>
@@ -43,7 +66,7 @@ const holds = ({ workflow, tags = [] }: WorkflowRun, claim: SingletonClaim): boo
   [claim.tag, SINGLETON_ADMITTED, SINGLETON_TRACKED].every((tag) => tags.includes(tag))
 
 async function decide(sql: Sql, claim: SingletonClaim): Promise<SingletonVerdict> {
-  await lockKey(sql, claim)
+  if (sql.dialect.name === 'postgres') await lockKey(sql, claim)
   const rows = await readContenders(sql, claim)
   const own = rows.find((run) => run.id === claim.runId)
   if (!own) return { admitted: false, status: null }
@@ -59,7 +82,6 @@ async function decide(sql: Sql, claim: SingletonClaim): Promise<SingletonVerdict
 
 /** Until the end of the transaction. A hash that two keys share only makes them wait. */
 async function lockKey(sql: Sql, { workflow, tag }: SingletonClaim): Promise<void> {
-  if (sql.dialect.name === 'sqlite') return
   await sql.run(`SELECT pg_advisory_xact_lock(hashtext('durable_singleton'), hashtext(?))`, [
     JSON.stringify([workflow, tag]),
   ])
@@ -90,7 +112,7 @@ async function readContenders(sql: Sql, claim: SingletonClaim): Promise<Workflow
     2 * most,
   ]
   const rows = await sql.run(
-    `WITH own AS (${OWN} ${dialect.forUpdate}),
+    `WITH own AS (${OWN} ${dialect.name === 'postgres' ? dialect.forUpdate : ''}),
      others AS (
        SELECT ${listed(READ, 'r')}, CASE WHEN ${admitted.text} THEN 1 ELSE 0 END AS admitted,
          CASE WHEN ${tracked.text} THEN 1 ELSE 0 END AS tracked
@@ -113,7 +135,7 @@ async function readContenders(sql: Sql, claim: SingletonClaim): Promise<Workflow
 async function patchLive(sql: Sql, runId: string, patch: Partial<WorkflowRun>): Promise<void> {
   const columns = patchColumns(patch)
   const sets = Object.keys(columns).map((column) => `${column} = ?`)
-  await sql.run(`UPDATE ${T.runs} SET ${sets.join(', ')} WHERE id = ? AND ${IS_LIVE}`, [
+  await sql.change(`UPDATE ${T.runs} SET ${sets.join(', ')} WHERE id = ? AND ${IS_LIVE}`, [
     ...Object.values(columns),
     runId,
   ])

@@ -66,12 +66,22 @@ const ENDED =
   'the transaction was committed or rolled back by user code: its record could not be part of it. ' +
   'Return to commit, throw to roll back.'
 
+/** MySQL undoes a whole transaction on a deadlock and takes what follows as statements of their own. */
+async function assertOpen(sql: Sql): Promise<void> {
+  if (sql.dialect.name !== 'mysql') return
+  const { inTransaction } = await sql.change(`UPDATE ${T.runs} SET turns = turns WHERE 1 = 0`, [])
+  if (!inTransaction) throw new TransactionSpoiledError()
+}
+
 const handle = (session: Session, trx: TransactionClientContract): StoreTransaction => ({
   raw: trx,
   async saveCheckpoint(checkpoint: StepCheckpoint, fence?: LeaseFence) {
     if (trx.isCompleted) throw new TransactionSpoiledError(undefined, ENDED)
     const save = async (sql: Sql) => {
-      if (!fence) return saveCheckpoint(sql, checkpoint)
+      if (!fence) {
+        await assertOpen(sql)
+        return saveCheckpoint(sql, checkpoint)
+      }
       if (await saveUnderLease(sql, checkpoint, fence)) return
       throw new LeaseLostError(checkpoint.runId, fence.owner)
     }

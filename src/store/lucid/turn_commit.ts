@@ -5,11 +5,12 @@
  */
 import type { TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
 import type { Session } from './session.ts'
+import { commitOnMysql } from './turn_commit_mysql.ts'
 import { commitOnPostgres } from './turn_commit_pg.ts'
 import { commitOnSqlite } from './turn_commit_sqlite.ts'
 
+const COMMIT = { postgres: commitOnPostgres, sqlite: commitOnSqlite, mysql: commitOnMysql }
+
 export function commitTurn(session: Session, commit: TurnCommit): Promise<TurnVerdict> {
-  return session.dialect.name === 'postgres'
-    ? commitOnPostgres(session, commit)
-    : commitOnSqlite(session, commit)
+  return COMMIT[session.dialect.name](session, commit)
 }

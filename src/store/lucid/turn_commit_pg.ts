@@ -35,7 +35,7 @@ import {
 } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Session, Sql } from './session.ts'
-import { readPayload, REPLACE_WAITER } from './signals.ts'
+import { readPayload, replacingWaiter } from './signals.ts'
 import { applyExtras, hasExtras } from './turn_extras.ts'
 import { commitSteps, type CommitStep, distinctWaits } from './turn_commit_steps.ts'
 import { childStates, completedBy, rowsAt, settlePatch, verdict } from './turn_verdict.ts'
@@ -65,6 +65,7 @@ async function commitStep(sql: Sql, step: CommitStep): Promise<TurnVerdict> {
   return statement.outcome(sql, row)
 }
 
+const REPLACE_WAITER = replacingWaiter(postgres)
 const OWN_COLUMNS = CHECKPOINT_COLUMNS.filter((column) => column !== 'run_id')
 const INSERT = `INSERT INTO ${T.checkpoints} AS c (${listed(['run_id', ...OWN_COLUMNS])})`
 const UNLESS_SETTLED = `ON CONFLICT (run_id, seq) DO UPDATE

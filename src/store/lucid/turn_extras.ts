@@ -1,5 +1,5 @@
 /*
- * The rarer parts of a commit, the same on both dialects: statements that follow the others in a
+ * The rarer parts of a commit, the same on every dialect: statements that follow the others in a
  * transaction which holds the run row, so that nothing they read changes before they write.
  */
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
@@ -29,12 +29,12 @@ async function claimEvent(
   { event, waiter, row }: EventClaim,
   stored: StepCheckpoint[]
 ): Promise<void> {
-  const taken = await sql.run(
+  const taken = await sql.change(
     `DELETE FROM ${T.bufferedEvents} WHERE id = ? AND NOT EXISTS (SELECT 1 FROM ${T.checkpoints} c
-       WHERE c.run_id = ? AND c.seq = ? AND c.${IS_SETTLED}) RETURNING id`,
+       WHERE c.run_id = ? AND c.seq = ? AND c.${IS_SETTLED})`,
     [event.id.toWellFormed(), row.runId.toWellFormed(), row.seq]
   )
-  if (taken.length === 0) {
+  if (taken.rows === 0) {
     const standing = await rowsAt(sql, row.runId, [row.seq])
     stored.push(...standing.filter(({ status }) => status === 'completed' || status === 'failed'))
     return
@@ -48,7 +48,7 @@ async function mergeAttributes(sql: Sql, commit: TurnCommit): Promise<void> {
   const run = await getRun(sql, commit.runId)
   const searchAttributes = { ...run?.searchAttributes, ...commit.searchAttributes }
   const id = commit.runId.toWellFormed()
-  await sql.run(`UPDATE ${T.runs} SET search_attributes = ? WHERE id = ?`, [
+  await sql.change(`UPDATE ${T.runs} SET search_attributes = ? WHERE id = ?`, [
     JSON.stringify(searchAttributes),
     id,
   ])

@@ -6,29 +6,21 @@ import { setImmediate } from 'node:timers/promises'
 import type { Database } from '@adonisjs/lucid/database'
 import { test } from '@japa/runner'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
-import { createDatabase } from '../../helpers/databases.ts'
-import {
-  at,
-  heldRun,
-  type LucidDialect,
-  lucidDialects,
-  makeRow,
-  makeRun,
-  makeWait,
-  ms,
-} from './support.ts'
+import { createDatabase, type Dialect, reachableDialects } from '../../helpers/databases.ts'
+import { at, heldRun, makeRow, makeRun, makeWait, ms } from './support.ts'
 
 const CONNECTIONS = 4
 
 /** Defaults that a connection may have. */
-const isolations: Record<LucidDialect, string[]> = {
+const isolations: Record<Dialect, string[]> = {
   sqlite: ['SERIALIZABLE'],
   postgres: ['READ COMMITTED', 'REPEATABLE READ'],
+  mysql: ['READ COMMITTED', 'REPEATABLE READ'],
 }
 
 /** Stores over one database, each with a pool of its own. */
 async function storesOf(
-  dialect: LucidDialect,
+  dialect: Dialect,
   cleanup: (fn: () => Promise<void>) => void,
   isolation = 'READ COMMITTED'
 ) {
@@ -40,7 +32,8 @@ async function storesOf(
   // One thread: to wait inside SQLite would keep away whoever has the lock.
   if (dialect === 'sqlite') for (const db of databases) await waitOutside(db)
   else {
-    const isolate = `SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL ${isolation}`
+    const scope = dialect === 'mysql' ? 'SESSION' : 'SESSION CHARACTERISTICS AS'
+    const isolate = `SET ${scope} TRANSACTION ISOLATION LEVEL ${isolation}`
     await Promise.all(databases.map((db) => db.rawQuery(isolate)))
   }
   return stores
@@ -48,7 +41,7 @@ async function storesOf(
 
 const waitOutside = (db: Database) => db.rawQuery('PRAGMA busy_timeout = 0')
 
-for (const dialect of await lucidDialects()) {
+for (const dialect of await reachableDialects()) {
   test.group(`Lucid over several connections | ${dialect}`, (group) => {
     group.each.timeout(60_000)
 

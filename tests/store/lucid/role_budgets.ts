@@ -2,11 +2,12 @@
  * What the calls of the smaller roles send: schedules, fans, views, admission, hints.
  */
 import type { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
-import { at, heldRun, type LucidDialect, makeRow, makeRun, makeWait, ms } from './support.ts'
+import type { Dialect } from '../../helpers/databases.ts'
+import { at, heldRun, makeRow, makeRun, makeWait, ms } from './support.ts'
 
 export interface Budget {
   name: string
-  statements: number | Record<LucidDialect, number>
+  statements: number | Record<Dialect, number>
   prepare?: (store: LucidStateStore) => Promise<unknown>
   call: (store: LucidStateStore) => Promise<unknown>
 }
@@ -56,13 +57,13 @@ export const ROLE_BUDGETS: Budget[] = [
   { name: 'deleteSchedule', statements: 1, call: (s) => s.deleteSchedule('s') },
   {
     name: 'registerChildWaits',
-    statements: { postgres: 5, sqlite: 4 },
+    statements: { postgres: 5, sqlite: 4, mysql: 6 },
     prepare: held,
     call: (s) => s.registerChildWaits(childWaits(700)),
   },
   {
     name: 'registerChildWaits, everything settled',
-    statements: { postgres: 4, sqlite: 3 },
+    statements: { postgres: 4, sqlite: 3, mysql: 4 },
     prepare: async (s) => {
       await held(s)
       await s.saveCheckpoint(makeRow('r', 0))
@@ -82,13 +83,13 @@ export const ROLE_BUDGETS: Budget[] = [
   },
   {
     name: 'tryAdmitSingleton, admitted',
-    statements: { postgres: 6, sqlite: 5 },
+    statements: { postgres: 6, sqlite: 5, mysql: 5 },
     prepare: queue,
     call: (s) => admit(s, 'r0'),
   },
   {
     name: 'tryAdmitSingleton, behind a long queue',
-    statements: { postgres: 6, sqlite: 5 },
+    statements: { postgres: 6, sqlite: 5, mysql: 5 },
     prepare: queue,
     call: (s) => admit(s, 'r29'),
   },
@@ -104,7 +105,7 @@ export const ROLE_BUDGETS: Budget[] = [
   { name: 'tryAdmitSingleton of nobody', statements: 1, call: (s) => admit(s, 'nobody') },
   {
     name: 'notifyWake',
-    statements: { postgres: 1, sqlite: 0 },
+    statements: { postgres: 1, sqlite: 0, mysql: 0 },
     call: async (s) => s.notifyWake?.({ namespace: 'acme', runIds: ['a', 'b'] }),
   },
 ]

@@ -5,15 +5,12 @@ import { test } from '@japa/runner'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
 import type { StepCheckpoint } from '../../../src/types/checkpoint.ts'
 import type { WorkflowRun } from '../../../src/types/run.ts'
-import { createDatabase, reachableDialects } from '../../helpers/databases.ts'
-
-export type LucidDialect = 'sqlite' | 'postgres'
-
-/** Those of the dialects of this store that the machine can serve. */
-export async function lucidDialects(): Promise<LucidDialect[]> {
-  const reachable = await reachableDialects()
-  return reachable.filter((dialect) => dialect !== 'mysql')
-}
+import {
+  createDatabase,
+  type DatabaseOptions,
+  type Dialect,
+  reachableDialects,
+} from '../../helpers/databases.ts'
 
 export const T0 = 1_760_000_000_000
 export const ms = (offset: number): number => T0 + offset
@@ -21,25 +18,28 @@ export const at = (offset: number): Date => new Date(T0 + offset)
 
 /** A store over a database of its own, gone after the test. */
 export async function provisionedStore(
-  dialect: LucidDialect,
-  cleanup: (fn: () => Promise<void>) => void
+  dialect: Dialect,
+  cleanup: (fn: () => Promise<void>) => void,
+  options?: DatabaseOptions
 ) {
-  const database = await createDatabase(dialect)
+  const database = await createDatabase(dialect, options)
   cleanup(database.cleanup)
   const store = new LucidStateStore(database.db)
   await store.ensureSchema()
   return { ...database, store }
 }
 
-/** One test a dialect, with a store of its own. */
+/** One test a dialect, with a store of its own; `of` are the dialects that have what it is about. */
 export async function onEachDialect(
   title: string,
   run: (
     context: Awaited<ReturnType<typeof provisionedStore>>,
     assert: typeof import('@japa/assert').Assert.prototype
-  ) => Promise<void>
+  ) => Promise<void>,
+  of: Dialect[] = ['sqlite', 'postgres', 'mysql']
 ): Promise<void> {
-  for (const dialect of await lucidDialects()) {
+  const reachable = await reachableDialects()
+  for (const dialect of reachable.filter((each) => of.includes(each))) {
     test(`${title} (${dialect})`, async ({ assert, cleanup }) => {
       await run(await provisionedStore(dialect, cleanup), assert)
     }).timeout(30_000)

@@ -8,6 +8,8 @@ import type { Sql } from '../session.ts'
 import { type Column, type ColumnType, type Index, SCHEMA, type Table } from './tables.ts'
 
 const LENGTHS: Partial<Record<ColumnType, number>> = { str: 255, str32: 32, str64: 64, str512: 512 }
+/** Of a longtext, as the information schema tells it. */
+const LONGTEXT = 4294967295
 
 const TYPES: Record<DialectName, Partial<Record<ColumnType, string>>> = {
   postgres: {
@@ -24,23 +26,51 @@ const TYPES: Record<DialectName, Partial<Record<ColumnType, string>>> = {
     dbl: 'float',
     id: 'integer PRIMARY KEY AUTOINCREMENT',
   },
+  mysql: {
+    json: 'longtext',
+    ms: 'bigint',
+    int: 'int',
+    dbl: 'double',
+    id: 'bigint NOT NULL AUTO_INCREMENT',
+  },
 }
+
+/** The collations of a MySQL or MariaDB database's tables. */
+export interface Collations {
+  /** Of columns that are compared: by code point, trailing spaces included. */
+  exact: string
+  /** Of the tables, and so of their payloads. */
+  table: string
+}
+
+/** Stands for the collations of a server that has not been asked. */
+const UNKNOWN: Collations = { exact: 'exact', table: 'table' }
 
 /** What a database has of the durable tables. */
 export interface Inventory {
-  /** Column names and their lengths (undefined: no limit, or not enforced), by table. */
-  tables: Map<string, Map<string, number | undefined>>
+  tables: Map<string, Map<string, KnownColumn>>
   indexes: Set<string>
+  /** MySQL: of each table. */
+  collations: Map<string, string>
+}
+
+export interface KnownColumn {
+  /** Undefined: no limit, or not enforced. */
+  length?: number
+  /** MySQL only. */
+  collation?: string
 }
 
 const quoted = (names: string[]): string =>
   names.map((name) => (name.startsWith('(') ? name : `"${name}"`)).join(', ')
 
-function typeOf(dialect: DialectName, type: ColumnType): string {
+function typeOf(dialect: DialectName, type: ColumnType, collations = UNKNOWN): string {
   const length = LENGTHS[type]
   if (length === undefined) return TYPES[dialect][type]!
   // By code point on every dialect, so that the key's own index serves order and prefixes.
-  return dialect === 'postgres' ? `varchar(${length}) COLLATE "C"` : `varchar(${length})`
+  if (dialect === 'postgres') return `varchar(${length}) COLLATE "C"`
+  const exact = ` CHARACTER SET utf8mb4 COLLATE ${collations.exact}`
+  return `varchar(${length})${dialect === 'mysql' ? exact : ''}`
 }
 
 const defaultOf = ({ default: value }: Column): string => {
@@ -48,19 +78,32 @@ const defaultOf = ({ default: value }: Column): string => {
   return ` DEFAULT ${typeof value === 'string' ? `'${value}'` : value}`
 }
 
-function columnDdl(dialect: DialectName, column: Column): string {
+function columnDdl(dialect: DialectName, column: Column, collations?: Collations): string {
   const required = column.required && column.type !== 'id' ? ' NOT NULL' : ''
-  return `"${column.name}" ${typeOf(dialect, column.type)}${required}${defaultOf(column)}`
+  const type = typeOf(dialect, column.type, collations)
+  return `"${column.name}" ${type}${required}${defaultOf(column)}`
 }
 
-export function createTable(dialect: DialectName, table: Table): string {
-  const parts = table.columns.map((column) => columnDdl(dialect, column))
+export function createTable(
+  dialect: DialectName,
+  table: Table,
+  collations: Collations = UNKNOWN
+): string {
+  const parts = table.columns.map((column) => columnDdl(dialect, column, collations))
   const keyed = dialect === 'sqlite' && table.columns.some((column) => column.type === 'id')
   if (!keyed) parts.push(`PRIMARY KEY (${quoted(table.primaryKey)})`)
-  return `CREATE TABLE IF NOT EXISTS "${table.name}" (${parts.join(', ')})`
+  const options =
+    dialect === 'mysql'
+      ? ` ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${collations.table}`
+      : ''
+  return `CREATE TABLE IF NOT EXISTS "${table.name}" (${parts.join(', ')})${options}`
 }
 
-export function createIndex(table: Table, index: Index): string {
+export function createIndex(dialect: DialectName, table: Table, index: Index): string {
+  if (dialect === 'mysql') {
+    const columns = index.columnsWithoutWhere ?? index.columns
+    return `CREATE INDEX "${index.name}" ON "${table.name}" (${quoted(columns)})`
+  }
   const where = index.where ? ` WHERE ${index.where}` : ''
   return (
     `CREATE INDEX IF NOT EXISTS "${index.name}" ` +
@@ -69,24 +112,53 @@ export function createIndex(table: Table, index: Index): string {
 }
 
 /** A column added later is nullable or has a default: the rows that exist have no value for it. */
-export function addColumn(dialect: DialectName, table: Table, column: Column): string {
-  const required = column.required === true && column.default !== undefined
-  return `ALTER TABLE "${table.name}" ADD COLUMN ${columnDdl(dialect, { ...column, required })}`
-}
-
-/** DDL for a column that is too short; undefined when it is long enough. */
-export function widenColumn(
+export function addColumn(
   dialect: DialectName,
   table: Table,
   column: Column,
-  length: number | undefined
+  collations?: Collations
+): string {
+  const required = column.required === true && column.default !== undefined
+  const ddl = columnDdl(dialect, { ...column, required }, collations)
+  return `ALTER TABLE "${table.name}" ADD COLUMN ${ddl}`
+}
+
+const isTooShort = ({ type }: Column, { length }: KnownColumn): boolean => {
+  const wanted = type === 'json' ? LONGTEXT : LENGTHS[type]
+  return wanted !== undefined && length !== undefined && length < wanted
+}
+
+/**
+ * DDL for the columns of a table that are too short or compare in another way; undefined when all is well.
+ * On MySQL one statement, since each rewrites the table.
+ */
+export function alterColumns(
+  dialect: DialectName,
+  table: Table,
+  { tables, collations: known }: Inventory,
+  collations: Collations = UNKNOWN
 ): string | undefined {
-  const wanted = LENGTHS[column.type]
-  if (wanted === undefined || length === undefined || length >= wanted) return undefined
-  return (
-    `ALTER TABLE "${table.name}" ALTER COLUMN "${column.name}" ` +
-    `TYPE ${typeOf(dialect, column.type)}`
-  )
+  const parts: string[] = []
+  for (const column of table.columns) {
+    const standing = tables.get(table.name)?.get(column.name)
+    if (!standing) continue
+    const wanted = column.type === 'json' ? collations.table : collations.exact
+    const differs = standing.collation !== undefined && standing.collation !== wanted
+    if (!isTooShort(column, standing) && !differs) continue
+    if (dialect === 'postgres') {
+      parts.push(`ALTER COLUMN "${column.name}" TYPE ${typeOf(dialect, column.type)}`)
+    } else {
+      const collate = column.type === 'json' ? ` CHARACTER SET utf8mb4 COLLATE ${wanted}` : ''
+      const type = `${typeOf(dialect, column.type, collations)}${collate}`
+      const required = column.required ? ' NOT NULL' : ''
+      parts.push(`MODIFY COLUMN "${column.name}" ${type}${required}${defaultOf(column)}`)
+    }
+  }
+  const own = known.get(table.name)
+  if (own !== undefined && own !== collations.table) {
+    parts.push(`DEFAULT CHARACTER SET utf8mb4 COLLATE ${collations.table}`)
+  }
+  return parts.length > 0 ? `ALTER TABLE "${table.name}" ${parts.join(', ')}` : undefined
 }
 
 export const dropTable = (name: string): string => `DROP TABLE IF EXISTS "${name}"`
@@ -94,6 +166,8 @@ export const dropTable = (name: string): string => `DROP TABLE IF EXISTS "${name
 const TABLE_EXISTS: Record<DialectName, string> = {
   postgres: `SELECT 1 AS found WHERE to_regclass(?) IS NOT NULL`,
   sqlite: `SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ?`,
+  mysql: `SELECT 1 AS found FROM information_schema.tables
+    WHERE table_schema = database() AND table_name = ?`,
 }
 
 export async function tableExists(sql: Sql, name: string): Promise<boolean> {
@@ -112,6 +186,13 @@ const COLUMNS: Record<DialectName, string> = {
     SELECT m.name AS "table", c.name AS "column", NULL AS length
     FROM sqlite_master m JOIN pragma_table_info(m.name) c
     WHERE m.type = 'table' AND m.name IN (SELECT value FROM json_each(?))`,
+  mysql: `
+    SELECT c.table_name AS "table", c.column_name AS "column",
+      c.character_maximum_length AS length, c.collation_name AS "collation",
+      t.table_collation AS "default"
+    FROM information_schema.columns c
+    JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
+    WHERE c.table_schema = database() AND c.table_name IN (?)`,
 }
 
 const INDEXES: Record<DialectName, string> = {
@@ -123,16 +204,31 @@ const INDEXES: Record<DialectName, string> = {
   sqlite: `
     SELECT name FROM sqlite_master
     WHERE type = 'index' AND tbl_name IN (SELECT value FROM json_each(?))`,
+  mysql: `
+    SELECT DISTINCT index_name AS name FROM information_schema.statistics
+    WHERE table_schema = database() AND table_name IN (?)`,
 }
 
 export async function takeInventory(sql: Sql): Promise<Inventory> {
   const names = [sql.dialect.list(SCHEMA.map((table) => table.name))]
   const tables: Inventory['tables'] = new Map()
+  const collations: Inventory['collations'] = new Map()
   for (const row of await sql.adhoc(COLUMNS[sql.dialect.name], names)) {
     const table = String(row.table)
     if (!tables.has(table)) tables.set(table, new Map())
-    tables.get(table)!.set(String(row.column), row.length === null ? undefined : Number(row.length))
+    tables.get(table)!.set(String(row.column), {
+      ...(row.length === null ? {} : { length: Number(row.length) }),
+      ...(row.collation ? { collation: String(row.collation) } : {}),
+    })
+    if (row.default) collations.set(table, String(row.default))
   }
   const indexes = await sql.adhoc(INDEXES[sql.dialect.name], names)
-  return { tables, indexes: new Set(indexes.map((row) => String(row.name))) }
+  return { tables, indexes: new Set(indexes.map((row) => String(row.name))), collations }
+}
+
+/** By code point and without padding, as the server calls it; a binary one that is asked for will do. */
+export async function collationsOf(sql: Sql, asked: string | undefined): Promise<Collations> {
+  const [{ version }] = await sql.adhoc('SELECT version() AS version', [])
+  const own = /mariadb/i.test(String(version)) ? 'utf8mb4_nopad_bin' : 'utf8mb4_0900_bin'
+  return { exact: asked?.endsWith('_bin') ? asked : own, table: asked ?? own }
 }

@@ -13,7 +13,7 @@ export const DURABLE_SCHEMA_REVISION = 2
 export function fingerprint(dialect: DialectName, collation?: string): string {
   const ddl = SCHEMA.flatMap((table) => [
     createTable(dialect, table),
-    ...table.indexes.map((index) => createIndex(table, index)),
+    ...table.indexes.map((index) => createIndex(dialect, table, index)),
   ])
   const parts = [String(DURABLE_SCHEMA_REVISION), dialect, ...ddl.sort(), collation ?? '']
   return createHash('sha256').update(parts.join('\n')).digest('hex')
@@ -32,8 +32,7 @@ export async function readMarker(sql: Sql): Promise<string | undefined> {
 export async function writeMarker(sql: Sql, value: string, nowMs: number): Promise<void> {
   await sql.adhoc(
     `INSERT INTO "${DURABLE_SCHEMA_META_TABLE}" ("id", "fingerprint", "applied_at") VALUES (?, ?, ?)
-     ON CONFLICT ("id") DO UPDATE SET "fingerprint" = excluded."fingerprint",
-       "applied_at" = excluded."applied_at"`,
+     ${sql.dialect.replacing('id', ['fingerprint', 'applied_at'])}`,
     ['durable', value, nowMs]
   )
 }

@@ -1,0 +1,178 @@
+/*
+ * A turn's commit on MySQL and MariaDB: one script for what an ordinary turn writes, which applies while
+ * nothing is in the way of it; the long way when something is, or when entries meet.
+ */
+import type { WorkflowRun } from '../../types/run.ts'
+import type { TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
+import { IS_LIVE } from './checkpoints.ts'
+import { type Binding, mysql } from './dialect.ts'
+import { nothingBuffered, positionsOpen } from './mysql_checks.ts'
+import { columnsOf, puttingRows, puttingWaiters, sizeOf } from './row_writes.ts'
+import { listed, RUN_COLUMNS, runColumns } from './rows.ts'
+import {
+  assignments,
+  ATTRIBUTE_COLUMNS,
+  type AttributeRow,
+  attributeRows,
+  patchColumns,
+} from './runs.ts'
+import { DURABLE_TABLES as T } from './schema/tables.ts'
+import { runScript, type Script, type Statement } from './scripts.ts'
+import type { Session } from './session.ts'
+import { exactWaiter, REMOVE_WAITER } from './signals.ts'
+import { type CommitStep, commitSteps, distinctWaits } from './turn_commit_steps.ts'
+import { commitAll, MARKS } from './turn_commit_locked.ts'
+import { hasExtras } from './turn_extras.ts'
+import { settlePatch, verdict } from './turn_verdict.ts'
+import { isDuplicate } from './writes.ts'
+
+/** Larger ones go in several packets. */
+const MOST_BYTES = 2_000_000
+const ATTEMPTS = 3
+
+export async function commitOnMysql(session: Session, commit: TurnCommit): Promise<TurnVerdict> {
+  const short = await commitAtOnce(session, commit)
+  if (short) return short
+  for (let tries = 1; ; tries++) {
+    try {
+      return await session.atomically((sql) => commitAll(sql, commit))
+    } catch (error) {
+      // Somebody inserted one of the runs after we looked for it.
+      if (tries === ATTEMPTS || !isDuplicate(session, error)) throw error
+    }
+  }
+}
+
+/** Undefined when something was in the way, or would be. */
+async function commitAtOnce(
+  session: Session,
+  commit: TurnCommit
+): Promise<TurnVerdict | undefined> {
+  const [step, ...others] = commitSteps(commit)
+  if (others.length > 0 || hasExtras(commit)) return undefined
+  const { script, after } = commitScript(step)
+  const bytes = script.writes.reduce((sum, { bindings }) => sum + sizeOf(bindings.flat(2)), 0)
+  if (bytes > MOST_BYTES) return undefined
+  try {
+    const outcome = await runScript(session, script)
+    if (!outcome.held) return verdict(outcome.row, false, [])
+    if (!outcome.applied) return undefined
+    const done = verdict({ ...outcome.row, ...after }, true, [])
+    return { ...done, ...(step.children ? { children: [] } : {}) }
+  } catch (error) {
+    if (isDuplicate(session, error)) return undefined
+    throw error
+  }
+}
+
+function commitScript(step: CommitStep): { script: Script; after: object } {
+  const { rows = [], expiries = [], stamps = [], children = [], runs = [], settle } = step
+  const runId = step.runId.toWellFormed()
+  const waits = distinctWaits(step)
+  const registered = waits.filter(({ look }) => !look)
+  const positions = [...rows, ...expiries, ...registered.map(({ row }) => ({ row }))]
+  const born = [...runs, ...children]
+  const end = settle ? settling(step) : { writes: [], after: {} }
+  return {
+    after: end.after,
+    script: {
+      hold: holding(step),
+      clear: [
+        ...(positions.length > 0 ? [positionsOpen(runId, positions)] : []),
+        ...(waits.length > 0 ? [nothingBuffered(waits.map(({ waiter }) => waiter.token))] : []),
+      ],
+      writes: [
+        ...expiries.map(({ waiter }) => ({ text: REMOVE_WAITER, bindings: exactWaiter(waiter) })),
+        ...(registered.length > 0
+          ? [
+              puttingWaiters(
+                mysql,
+                registered.map(({ waiter }) => waiter)
+              ),
+            ]
+          : []),
+        ...puttingRows(mysql, columnsOf(runId, [...rows, ...expiries])),
+        ...(born.length > 0 ? [inserting(born)] : []),
+        ...indexing(born.flatMap(attributeRows)),
+        ...(stamps.length > 0 ? [stamping(runId, stamps)] : []),
+        ...end.writes,
+      ],
+    },
+  }
+}
+
+function holding({ runId, owner, turn, yieldsToCancel }: CommitStep): Script['hold'] {
+  const conditions = [
+    'locked_by = ?',
+    'turns = ?',
+    IS_LIVE,
+    ...(yieldsToCancel ? ['cancel_requested_at IS NULL'] : []),
+  ]
+  return {
+    held: {
+      text: `coalesce(${conditions.join(' AND ')}, 0)`,
+      bindings: [owner.toWellFormed(), turn],
+    },
+    answers: Object.fromEntries(MARKS.map((mark) => [mark, mark])),
+    from: { text: `FROM ${T.runs} WHERE id = ? FOR UPDATE`, bindings: [runId.toWellFormed()] },
+  }
+}
+
+/** In key order, as everybody locks. */
+function inserting(runs: WorkflowRun[]): Statement {
+  const values = runs
+    .map((run) => runColumns(run))
+    .sort((a, b) => (String(a.id) < String(b.id) ? -1 : 1))
+    .map((columns) => RUN_COLUMNS.map((column) => columns[column]))
+  return { text: `INSERT INTO ${T.runs} (${listed(RUN_COLUMNS)}) VALUES ?`, bindings: [values] }
+}
+
+function indexing(attributes: AttributeRow[]): Statement[] {
+  if (attributes.length === 0) return []
+  const values = attributes.map((row) => [
+    row.run_id,
+    row.key,
+    row.str_value ?? null,
+    row.num_value ?? null,
+  ])
+  return [
+    { text: `INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS}) VALUES ?`, bindings: [values] },
+  ]
+}
+
+function stamping(runId: string, stamps: NonNullable<CommitStep['stamps']>): Statement {
+  const places: Binding[] = stamps.flatMap(({ seq, order }) => [seq, order])
+  return {
+    text: `UPDATE ${T.checkpoints}
+      SET delivery_order = CASE seq ${stamps.map(() => 'WHEN ? THEN ?').join(' ')} END
+      WHERE run_id = ? AND seq IN (?) AND delivery_order IS NULL`,
+    bindings: [...places, runId, stamps.map(({ seq }) => seq)],
+  }
+}
+
+function settling(step: CommitStep): { writes: Statement[]; after: object } {
+  const { rekey } = step.settle!
+  const id = step.runId.toWellFormed()
+  const patch = settlePatch(step)
+  const after = { ...patchColumns(patch), locked_by: null, locked_until: null }
+  const writes: Statement[] = []
+  // Fails when somebody waits on the new token already: the long way replaces that waiter.
+  if (rekey) {
+    writes.push({
+      text: `UPDATE ${T.signalWaiters} SET token = ? WHERE token = ?`,
+      bindings: [rekey.to.toWellFormed(), rekey.from.toWellFormed()],
+    })
+  }
+  writes.push({
+    text: `UPDATE ${T.runs} SET ${assignments(after, patch)} WHERE id = ?`,
+    bindings: [...Object.values(after), id],
+  })
+  if ('searchAttributes' in patch) {
+    const { searchAttributes } = patch
+    writes.push(
+      { text: `DELETE FROM ${T.attributes} WHERE run_id = ?`, bindings: [id] },
+      ...indexing(attributeRows({ id, searchAttributes }))
+    )
+  }
+  return { writes, after }
+}
