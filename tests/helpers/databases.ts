@@ -97,12 +97,7 @@ export function openDatabase(location: DatabaseLocation): Database {
   )
 }
 
-function connectionConfig({
-  dialect,
-  target,
-  schema,
-  plain,
-}: DatabaseLocation): ConnectionConfig {
+function connectionConfig({ dialect, target, schema, plain }: DatabaseLocation): ConnectionConfig {
   if (dialect === 'postgres') {
     return { client: 'pg', connection: target, searchPath: schema ? [schema] : undefined }
   }

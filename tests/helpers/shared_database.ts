@@ -18,9 +18,13 @@ async function make(dialect: Dialect): Promise<DatabaseLocation> {
 }
 
 /** The shared database of a dialect without a row, behind a pool that the caller closes. */
-export async function emptySharedDatabase(dialect: Dialect): Promise<Database> {
+export async function emptySharedDatabase(
+  dialect: Dialect,
+  as: Pick<DatabaseLocation, 'plain'> = {}
+): Promise<Database> {
   if (!made.has(dialect)) made.set(dialect, make(dialect))
-  const db = openDatabase(await made.get(dialect)!)
+  const location = await made.get(dialect)!
+  const db = openDatabase({ ...location, ...as })
   await emptyTables(db)
   return db
 }

@@ -242,7 +242,8 @@ for (const kind of await storesUnderTest()) {
       assert.equal(ran, 2)
     })
 
-    if (onSql) {
+    // Nothing of MySQL waits for the COMMIT to be refused.
+    if (onSql && kind.dialect !== 'mysql') {
       test('what the database refuses at the commit fails the step: the body never saw it done', async ({
         assert,
       }) => {

@@ -19,13 +19,19 @@ export interface Changed {
   inTransaction?: boolean
 }
 
+interface KnexAnswer {
+  response?: unknown
+  /** Of the `sqlite3` driver. */
+  context?: { changes?: number }
+}
+
 export interface KnexClient {
   readonly transacting?: boolean
   readonly driverName?: string
   acquireConnection(): Promise<Connection>
   releaseConnection(connection: Connection): unknown
   acquireRawConnection(): Promise<OwnConnection>
-  query(connection: Connection, query: object): Promise<{ response?: unknown }>
+  query(connection: Connection, query: object): Promise<KnexAnswer>
   emit(event: 'query', query: object): void
 }
 
@@ -140,10 +146,14 @@ interface MysqlHeader {
 const IN_TRANSACTION = 1
 
 /** An answer as the drivers behind knex give it. */
-export function readAnswer(driverName: string | undefined, response: unknown): Answer {
+export function readAnswer(
+  driverName: string | undefined,
+  { response, context }: KnexAnswer
+): Answer {
   if (driverName === 'mysql2') return readMysql((response as unknown[])[0])
   if (Array.isArray(response))
     return { rows: response as Row[], changed: { rows: response.length } }
+  if (context?.changes !== undefined) return { rows: [], changed: { rows: context.changes } }
   const { rows = [], rowCount } = (response ?? {}) as PostgresAnswer
   return { rows, changed: { rows: rowCount ?? rows.length } }
 }

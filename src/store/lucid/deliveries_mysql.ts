@@ -12,7 +12,7 @@ import { isFailFastGroup } from '../../foundation/ids.ts'
 import { IS_LIVE } from './checkpoints.ts'
 import { deliverLocked, type Found, findWaiter } from './deliveries_locked.ts'
 import { mysql } from './dialect.ts'
-import { positionsOpen } from './mysql_checks.ts'
+import { positionsOpen, waiterStands } from './mysql_checks.ts'
 import { columnsOf, puttingRows } from './row_writes.ts'
 import { waitOf } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
@@ -47,13 +47,7 @@ function deliveryScript({ waiter }: Found, { payload, nowMs, urgent }: SignalDel
       answers: { wait_from: 'wait_from', wait_to: 'wait_to' },
       from: { text: `FROM ${T.runs} WHERE id = ? FOR UPDATE`, bindings: [runId] },
     },
-    clear: [
-      {
-        text: `count(*) FROM ${T.signalWaiters} WHERE token = ? AND run_id = ? AND seq = ? FOR UPDATE`,
-        bindings: exactWaiter(waiter),
-      },
-      positionsOpen(runId, [{ row: { seq: waiter.seq } }]),
-    ],
+    clear: [waiterStands(waiter), positionsOpen(runId, [{ row: { seq: waiter.seq } }])],
     writes: [
       { text: REMOVE_WAITER, bindings: exactWaiter(waiter) },
       ...puttingRows(mysql, columnsOf(runId, [{ row: deliveredRow(waiter, payload, nowMs) }])),

@@ -1,8 +1,8 @@
 /*
  * The Lucid store: runs, checkpoints, leases, signals and events in the tables of `schema/tables.ts`, on
- * SQLite and Postgres. Every statement goes through the store's own connection, and every decision is made
- * by the statement that writes (invariants 1, 3, 4). This file composes; each family of statements has a
- * file of its own.
+ * SQLite, Postgres, MySQL and MariaDB. Every statement goes through the store's own connection, and every
+ * decision is made by the statement that writes, or under a lock taken before it (invariants 1, 3, 4). This
+ * file composes; each family of statements has a file of its own.
  * Unlike other stores it keeps nothing in memory: several processes may share one database.
  */
 import type { Database } from '@adonisjs/lucid/database'
@@ -55,7 +55,7 @@ export class LucidStateStore
   #scope: Scope = {}
   #wakes?: WakeChannel
 
-  /** On Postgres only: SQLite tells nobody. */
+  /** On Postgres only: the others tell nobody. */
   notifyWake?: WakeHints['notifyWake']
   onWake?: WakeHints['onWake']
 

@@ -2,10 +2,12 @@
  * What must not be in the way of a script, read under lock: the rows that exist stay as they are until its
  * end, and new ones come only under the lock of their run.
  */
-import type { Binding } from './dialect.ts'
+import type { SignalWaiter } from '../../types/checkpoint.ts'
 import { IS_SETTLED } from './checkpoints.ts'
+import type { Binding } from './dialect.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Statement } from './scripts.ts'
+import { exactWaiter } from './signals.ts'
 
 interface Position {
   row: { seq: number }
@@ -29,4 +31,16 @@ export function positionsOpen(runId: string, positions: Position[]): Statement {
 export const nothingBuffered = (tokens: string[]): Statement => ({
   text: `count(*) = 0 FROM ${T.bufferedSignals} WHERE token IN (?)`,
   bindings: [tokens.map((token) => token.toWellFormed())],
+})
+
+/** Every one of the payloads. */
+export const payloadsLie = (ids: string[]): Statement => ({
+  text: `count(*) = ? FROM ${T.bufferedSignals} WHERE id IN (?) FOR UPDATE`,
+  bindings: [ids.length, ids],
+})
+
+/** Exactly this waiter. */
+export const waiterStands = (waiter: SignalWaiter): Statement => ({
+  text: `count(*) FROM ${T.signalWaiters} WHERE token = ? AND run_id = ? AND seq = ? FOR UPDATE`,
+  bindings: exactWaiter(waiter),
 })

@@ -153,7 +153,10 @@ async function applyPatch(
   const update = `UPDATE ${T.runs} SET ${assignments(columns, patch)} WHERE id = ?${condition}`
   const bindings: Binding[] = [...Object.values(columns), id]
   if (expected) bindings.push(dialect.list(expected))
-  if (!('searchAttributes' in patch)) return (await session.change(update, bindings)).rows > 0
+  if (!('searchAttributes' in patch)) {
+    const { rows } = await session.change(update, bindings)
+    return rows > 0
+  }
   const json = JSON.stringify(attributeRows({ id, searchAttributes: patch.searchAttributes }))
   if (dialect.name === 'postgres') {
     const changed = await session.run(
@@ -163,9 +166,9 @@ async function applyPatch(
     return changed.length > 0
   }
   return session.atomically(async (sql) => {
-    const landed = (await sql.change(update, bindings)).rows > 0
-    if (landed) await reindex(sql, id, json)
-    return landed
+    const { rows } = await sql.change(update, bindings)
+    if (rows > 0) await reindex(sql, id, json)
+    return rows > 0
   })
 }
 
@@ -247,9 +250,8 @@ export async function deleteRuns(
     const places = [dialect.list(chunk), ...(statuses ? [dialect.list(statuses)] : [])]
     const gone = await session.atomically(async (sql) => {
       // The run first: whoever writes under its lock is done before, or finds it gone.
-      const went = (await takeRows(sql, T.runs, 'id', ['id'], chosen, places)).map((row) =>
-        String(row.id)
-      )
+      const rows = await takeRows(sql, T.runs, 'id', ['id'], chosen, places)
+      const went = rows.map((row) => String(row.id))
       // Without a condition, also what is left of a run that is long gone.
       const owners = dialect.list(statuses ? went : chunk)
       for (const table of [T.attributes, T.signalWaiters, T.checkpoints]) {

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import type { Database } from '@adonisjs/lucid/database'
 import type { QueryClientContract, TransactionClientContract } from '@adonisjs/lucid/types/database'
 import { TransactionSpoiledError } from '../../errors.ts'
+import { backoffDelay } from '../../foundation/backoff.ts'
 import { debug } from '../../foundation/debug.ts'
 import { sleepOn, systemTimers } from '../../foundation/clock.ts'
 import {
@@ -47,8 +48,15 @@ interface Statement {
   readonly name?: string
 }
 
+/** `keep`: one of the fixed statements. `changes`: it writes and answers no rows. */
+interface Sending {
+  keep?: boolean
+  changes?: boolean
+}
+
 const ATTEMPTS = 4
 const BUSY_PAUSE_MS = 20
+const CROWDED = { backoff: 'exp', backoffMs: 10, jitter: true } as const
 const SAVEPOINT = 'durable_store'
 const log = debug('lucid')
 const MAX_KEPT = 500
@@ -118,7 +126,7 @@ export class Session implements Sql {
       if (client.transacting) return undefined
       return onConnection(client, async (connection) => {
         if (!isMariaDb(connection)) return undefined
-        const { rows } = await this.#send(client, connection, text, bindings, false)
+        const { rows } = await this.#send(client, connection, text, bindings, {})
         return rows[0]
       })
     })
@@ -131,7 +139,7 @@ export class Session implements Sql {
   atomically<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
     return this.#retried((client) =>
       onConnection(client, async (connection) => {
-        const plain = (text: string) => this.#send(client, connection, text, [], false)
+        const plain = (text: string) => this.#send(client, connection, text, [], {})
         const nested = client.transacting === true
         const opening = nested ? [`SAVEPOINT ${SAVEPOINT}`] : this.#begin(connection)
         for (const text of opening) await plain(text)
@@ -203,13 +211,22 @@ export class Session implements Sql {
   }
 
   #on(client: KnexClient, connection: Connection): Sql {
-    const send = (text: string, bindings: readonly Binding[], keep: boolean) =>
-      this.#send(client, connection, text, bindings, keep)
+    const send = (text: string, bindings: readonly Binding[], how: Sending) =>
+      this.#send(client, connection, text, bindings, how)
     return {
       dialect: this.dialect,
-      run: async (text, bindings) => (await send(text, bindings, true)).rows,
-      adhoc: async (text, bindings) => (await send(text, bindings, false)).rows,
-      change: async (text, bindings) => (await send(text, bindings, true)).changed,
+      async run(text, bindings) {
+        const { rows } = await send(text, bindings, { keep: true })
+        return rows
+      },
+      async adhoc(text, bindings) {
+        const { rows } = await send(text, bindings, {})
+        return rows
+      },
+      async change(text, bindings) {
+        const { changed } = await send(text, bindings, { keep: true, changes: true })
+        return changed
+      },
     }
   }
 
@@ -230,8 +247,7 @@ export class Session implements Sql {
   }
 
   #pause(tries: number): number {
-    const most = BUSY_PAUSE_MS * tries
-    return this.dialect.name === 'sqlite' ? most : most * Math.random()
+    return this.dialect.name === 'sqlite' ? BUSY_PAUSE_MS * tries : backoffDelay(tries, CROWDED)
   }
 
   #remedy(error: unknown): boolean {
@@ -246,17 +262,17 @@ export class Session implements Sql {
     connection: Connection,
     text: string,
     bindings: readonly Binding[],
-    keep: boolean
+    { keep, changes }: Sending
   ): Promise<Answer> {
     if (client.driverName === 'better-sqlite3')
       return sendDirectly(client, connection, text, bindings)
     const statement: Statement = keep ? this.#statement(text) : { text: this.dialect.place(text) }
     const planned = statement.name !== undefined && this.#plans !== false
     const options = planned ? { name: `${statement.name}_${this.#plans}` } : undefined
-    const query = { method: 'raw', sql: statement.text, bindings, options }
+    // The method tells knex's other SQLite driver to count what changes.
+    const query = { method: changes ? 'del' : 'raw', sql: statement.text, bindings, options }
     try {
-      const { response } = await client.query(connection, query)
-      return readAnswer(client.driverName, response)
+      return readAnswer(client.driverName, await client.query(connection, query))
     } catch (error) {
       if (this.dialect.breaksConnection(error)) connection.__knex__disposed = error
       throw withoutStatement(error, statement.text)

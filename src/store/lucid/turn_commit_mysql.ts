@@ -6,7 +6,7 @@ import type { WorkflowRun } from '../../types/run.ts'
 import type { TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
 import { IS_LIVE } from './checkpoints.ts'
 import { type Binding, mysql } from './dialect.ts'
-import { nothingBuffered, positionsOpen } from './mysql_checks.ts'
+import { nothingBuffered, payloadsLie, positionsOpen, waiterStands } from './mysql_checks.ts'
 import { columnsOf, puttingRows, puttingWaiters, sizeOf } from './row_writes.ts'
 import { listed, RUN_COLUMNS, runColumns } from './rows.ts'
 import {
@@ -18,12 +18,12 @@ import {
 } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import { runScript, type Script, type Statement } from './scripts.ts'
-import type { Session } from './session.ts'
-import { exactWaiter, REMOVE_WAITER } from './signals.ts'
+import type { Session, Sql } from './session.ts'
+import { exactWaiter, readPayload, REMOVE_WAITER } from './signals.ts'
 import { type CommitStep, commitSteps, distinctWaits } from './turn_commit_steps.ts'
 import { commitAll, MARKS } from './turn_commit_locked.ts'
 import { hasExtras } from './turn_extras.ts'
-import { settlePatch, verdict } from './turn_verdict.ts'
+import { completedBy, settlePatch, verdict } from './turn_verdict.ts'
 import { isDuplicate } from './writes.ts'
 
 /** Larger ones go in several packets. */
@@ -50,14 +50,51 @@ async function commitAtOnce(
 ): Promise<TurnVerdict | undefined> {
   const [step, ...others] = commitSteps(commit)
   if (others.length > 0 || hasExtras(commit)) return undefined
-  const { script, after } = commitScript(step)
+  const verdictOf = await tryOnce(session, step, new Map())
+  if (verdictOf) return verdictOf
+  const lying = await readBuffered(session, step)
+  return lying.size > 0 ? tryOnce(session, step, lying) : undefined
+}
+
+/** A buffered payload that completes a wait. */
+interface Lying {
+  id: string
+  payload: unknown
+}
+
+/** Of each wait, by position, the oldest payload of its token. */
+async function readBuffered(sql: Sql, step: CommitStep): Promise<Map<number, Lying>> {
+  const waits = distinctWaits(step)
+  if (waits.length === 0) return new Map()
+  const rows = await sql.run(
+    `SELECT id, token, payload FROM ${T.bufferedSignals} WHERE id IN (
+       SELECT min(id) FROM ${T.bufferedSignals} WHERE token IN (?) GROUP BY token)`,
+    [waits.map(({ waiter }) => waiter.token.toWellFormed())]
+  )
+  const byToken = new Map(rows.map((row) => [row.token, row]))
+  const lying = new Map<number, Lying>()
+  for (const { waiter, row } of waits) {
+    const found = byToken.get(waiter.token.toWellFormed())
+    if (!found) continue
+    const id = String(found.id)
+    lying.set(row.seq, { id, payload: readPayload(found.payload, id) })
+  }
+  return lying
+}
+
+async function tryOnce(
+  session: Session,
+  step: CommitStep,
+  lying: Map<number, Lying>
+): Promise<TurnVerdict | undefined> {
+  const { script, after, stored } = commitScript(step, lying)
   const bytes = script.writes.reduce((sum, { bindings }) => sum + sizeOf(bindings.flat(2)), 0)
   if (bytes > MOST_BYTES) return undefined
   try {
     const outcome = await runScript(session, script)
     if (!outcome.held) return verdict(outcome.row, false, [])
     if (!outcome.applied) return undefined
-    const done = verdict({ ...outcome.row, ...after }, true, [])
+    const done = verdict({ ...outcome.row, ...after }, true, stored)
     return { ...done, ...(step.children ? { children: [] } : {}) }
   } catch (error) {
     if (isDuplicate(session, error)) return undefined
@@ -65,41 +102,48 @@ async function commitAtOnce(
   }
 }
 
-function commitScript(step: CommitStep): { script: Script; after: object } {
+function commitScript(step: CommitStep, lying: Map<number, Lying>) {
   const { rows = [], expiries = [], stamps = [], children = [], runs = [], settle } = step
   const runId = step.runId.toWellFormed()
   const waits = distinctWaits(step)
-  const registered = waits.filter(({ look }) => !look)
-  const positions = [...rows, ...expiries, ...registered.map(({ row }) => ({ row }))]
+  const taking = waits.filter(({ row }) => lying.has(row.seq))
+  const missing = waits.filter(({ row }) => !lying.has(row.seq))
+  const registered = missing.filter(({ look }) => !look)
+  const looks = taking.filter(({ look }) => look)
+  const stored = taking.map((wait) => completedBy(wait, lying.get(wait.row.seq)!.payload))
+  // What a position waits for says nothing once it has what it waited for.
+  const own = [...rows, ...expiries].filter(({ row }) => !lying.has(row.seq))
+  const completed = stored.map((row) => ({ row }))
+  const positions = [...own, ...completed, ...registered.map(({ row }) => ({ row }))]
   const born = [...runs, ...children]
-  const end = settle ? settling(step) : { writes: [], after: {} }
-  return {
-    after: end.after,
-    script: {
-      hold: holding(step),
-      clear: [
-        ...(positions.length > 0 ? [positionsOpen(runId, positions)] : []),
-        ...(waits.length > 0 ? [nothingBuffered(waits.map(({ waiter }) => waiter.token))] : []),
-      ],
-      writes: [
-        ...expiries.map(({ waiter }) => ({ text: REMOVE_WAITER, bindings: exactWaiter(waiter) })),
-        ...(registered.length > 0
-          ? [
-              puttingWaiters(
-                mysql,
-                registered.map(({ waiter }) => waiter)
-              ),
-            ]
-          : []),
-        ...puttingRows(mysql, columnsOf(runId, [...rows, ...expiries])),
-        ...(born.length > 0 ? [inserting(born)] : []),
-        ...indexing(born.flatMap(attributeRows)),
-        ...(stamps.length > 0 ? [stamping(runId, stamps)] : []),
-        ...end.writes,
-      ],
-    },
+  const end = settle ? settling(step, looks.length > 0) : { writes: [], after: {} }
+  const gone = [...expiries, ...taking].map(({ waiter }) => waiter)
+  const clear: Statement[] = []
+  if (looks.length > 0) clear.push(...looks.map(({ waiter }) => waiterStands(waiter)))
+  if (positions.length > 0) clear.push(positionsOpen(runId, positions))
+  if (missing.length > 0) clear.push(nothingBuffered(missing.map(({ waiter }) => waiter.token)))
+  if (taking.length > 0) clear.push(payloadsLie([...lying.values()].map(({ id }) => id)))
+  const writes: Statement[] = gone.map((waiter) => ({
+    text: REMOVE_WAITER,
+    bindings: exactWaiter(waiter),
+  }))
+  if (registered.length > 0) {
+    const waiters = registered.map(({ waiter }) => waiter)
+    writes.push(puttingWaiters(mysql, waiters))
   }
+  writes.push(...puttingRows(mysql, columnsOf(runId, [...own, ...completed])))
+  if (taking.length > 0) writes.push(dropping([...lying.values()].map(({ id }) => id)))
+  if (born.length > 0) writes.push(inserting(born))
+  writes.push(...indexing(born.flatMap(attributeRows)))
+  if (stamps.length > 0) writes.push(stamping(runId, stamps))
+  writes.push(...end.writes)
+  return { script: { hold: holding(step), clear, writes }, after: end.after, stored }
 }
+
+const dropping = (ids: string[]): Statement => ({
+  text: `DELETE FROM ${T.bufferedSignals} WHERE id IN (?)`,
+  bindings: [ids],
+})
 
 function holding({ runId, owner, turn, yieldsToCancel }: CommitStep): Script['hold'] {
   const conditions = [
@@ -150,11 +194,12 @@ function stamping(runId: string, stamps: NonNullable<CommitStep['stamps']>): Sta
   }
 }
 
-function settling(step: CommitStep): { writes: Statement[]; after: object } {
+function settling(step: CommitStep, wakes: boolean): { writes: Statement[]; after: object } {
   const { rekey } = step.settle!
   const id = step.runId.toWellFormed()
   const patch = settlePatch(step)
-  const after = { ...patchColumns(patch), locked_by: null, locked_until: null }
+  const ended = { ...patchColumns(patch), locked_by: null, locked_until: null }
+  const after = wakes ? { ...ended, wake_requested_at: step.nowMs } : ended
   const writes: Statement[] = []
   // Fails when somebody waits on the new token already: the long way replaces that waiter.
   if (rekey) {

@@ -66,6 +66,9 @@ function lookedAt(plan: Plan): number {
   return inside + (plan['Actual Rows'] + thrownAway) * plan['Actual Loops']
 }
 
+/** As SQLite and MySQL tell it. */
+const SCAN_OF_RUNS = new RegExp(`"SCAN ${T.runs}|"table":"${T.runs}","type":"ALL"`)
+
 for (const kind of await countedStores()) {
   test.group(`Polls that find nothing | ${kind.name}`, (group) => {
     const rig = useCounting(group, kind)
@@ -160,10 +163,9 @@ for (const kind of await countedStores()) {
         stop()
         assert.isNotEmpty(sent)
         for (const { sql, bindings } of sent) {
-          const plan = await db.rawQuery(`EXPLAIN QUERY PLAN ${sql}`, bindings as never)
-          for (const { detail } of plan) {
-            assert.notMatch(detail, new RegExp(`^SCAN ${T.runs}`), sql)
-          }
+          const explain = kind.dialect === 'sqlite' ? 'EXPLAIN QUERY PLAN' : 'EXPLAIN'
+          const plan: unknown = await db.rawQuery(`${explain} ${sql}`, bindings as never)
+          assert.notMatch(JSON.stringify(plan), SCAN_OF_RUNS, sql)
         }
       }).timeout(MINUTE)
     }

@@ -3,7 +3,6 @@
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import type { Database } from '@adonisjs/lucid/database'
 import { test } from '@japa/runner'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
 import { createDurableTables, dropDurableTables } from '../../../src/store/lucid/schema/ensure.ts'
@@ -13,7 +12,7 @@ import {
   DURABLE_TABLES,
   SCHEMA,
 } from '../../../src/store/lucid/schema/tables.ts'
-import { takeInventory } from '../../../src/store/lucid/schema/ddl.ts'
+import { collationsOf, takeInventory } from '../../../src/store/lucid/schema/ddl.ts'
 import { Session } from '../../../src/store/lucid/session.ts'
 import {
   countStatements,
@@ -28,18 +27,7 @@ function recorder() {
   return { warnings, logger: { warn: (message: string) => void warnings.push(message) } }
 }
 
-/** Provisions from as many Databases at once; answers the warnings of each. */
-function boots(count: number, connect: () => Database): Promise<number[]> {
-  return Promise.all(
-    Array.from({ length: count }, async () => {
-      const { warnings, logger } = recorder()
-      await createDurableTables(connect(), undefined, { logger })
-      return warnings.length
-    })
-  )
-}
-
-/** The same from processes of their own. */
+/** Provisions from as many processes at once; answers the warnings of each. */
 function forkBoots(count: number, location: DatabaseLocation): Promise<number[]> {
   const boot = async () => {
     const child = fork(new URL('./boot_child.ts', import.meta.url))
@@ -170,17 +158,47 @@ for (const dialect of await reachableDialects()) {
       )
     })
 
-    test('boots at once: one creates, nobody fails, nobody warns', async ({ assert, cleanup }) => {
+    test('processes that boot at once: one creates, nobody fails, nobody warns', async ({
+      assert,
+      cleanup,
+    }) => {
       const { connect, location, cleanup: drop } = await createDatabase(dialect)
       cleanup(drop)
-      // One SQLite file has one writer a process: its concurrent boots are processes.
-      const warnings =
-        dialect === 'sqlite' ? await forkBoots(4, location) : await boots(10, connect)
+      const warnings = await forkBoots(dialect === 'sqlite' ? 4 : 10, location)
       assert.deepEqual(warnings, warnings.fill(0))
       await new LucidStateStore(connect()).createRun(makeRun('r'))
       const run = await new LucidStateStore(connect()).getRun('r')
       assert.equal(run?.id, 'r')
     })
+
+    if (dialect === 'mysql') {
+      test('a table with another collation and shorter columns is brought into line', async ({
+        assert,
+        cleanup,
+      }) => {
+        const { db, cleanup: drop } = await createDatabase(dialect)
+        cleanup(drop)
+        await createDurableTables(db)
+        const exact = await collationsOf(new Session(db), undefined)
+        await db.rawQuery(
+          `ALTER TABLE ${DURABLE_TABLES.runs} CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`
+        )
+        await db.rawQuery(`ALTER TABLE ${DURABLE_TABLES.runs} MODIFY COLUMN output text`)
+        const collation = 'utf8mb4_unicode_ci'
+        const { warnings, logger } = recorder()
+        await createDurableTables(db, undefined, { logger, collation })
+        const { tables, collations } = await takeInventory(new Session(db))
+        const columns = tables.get(DURABLE_TABLES.runs)!
+        assert.equal(collations.get(DURABLE_TABLES.runs), collation)
+        assert.equal(columns.get('id')?.collation, exact.exact)
+        assert.deepEqual(columns.get('output'), { length: 2 ** 32 - 1, collation })
+        assert.deepEqual(warnings, [])
+        const store = new LucidStateStore(db)
+        for (const id of ['run', 'Run', 'run ', 'rün']) await store.createRun(makeRun(id))
+        const run = await store.getRun('Run')
+        assert.equal(run?.id, 'Run')
+      })
+    }
 
     test('dropping removes everything, and creating begins anew', async ({ assert, cleanup }) => {
       const { db, cleanup: drop } = await createDatabase(dialect)
