@@ -34,6 +34,8 @@ for (const kind of await storesUnderTest()) {
         startedAt: world.time.now - 3000,
       })
       await world.ended('r')
+      // The end is told after it is written.
+      await world.quiet()
       const at = new Date(world.time.now)
       const early = new Date(world.time.now - 5000)
       const step = { runId: 'r', workflow: 'w' }

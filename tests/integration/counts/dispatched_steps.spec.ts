@@ -30,7 +30,8 @@ for (const kind of await countedStores()) {
       return { ...cost, bodies: seen.bodies, beyond: cost.statements - empty.statements }
     }
 
-    for (const n of [10, 100, 1_000]) {
+    // A thousand take a MySQL half a minute; that the cost of a step is constant shows before.
+    for (const n of dialect === 'mysql' ? [10, 100] : [10, 100, 1_000]) {
       test(`${n} of them, with live continuations`, async ({ assert }) => {
         const cost = await play(n, {})
         assert.equal(cost.beyond, n * STATEMENTS_A_STEP[dialect])

@@ -220,7 +220,7 @@ const BUDGETS: Budget[] = [
   },
   {
     name: 'commitTurn, a wait that takes',
-    statements: { postgres: 1, sqlite: 7, mysql: 10 },
+    statements: { postgres: 1, sqlite: 7, mysql: 3 },
     prepare: async (s) => {
       await held(s)
       await s.bufferSignal('t', 'x')
@@ -271,7 +271,7 @@ const BUDGETS: Budget[] = [
   },
   {
     name: 'commitTurn, everything at once',
-    statements: { postgres: 1, sqlite: 17, mysql: 23 },
+    statements: { postgres: 1, sqlite: 17, mysql: 3 },
     prepare: async (s) => {
       await waiting(s)
       await s.bufferSignal('t', 'x')
