@@ -123,8 +123,12 @@ function mysqlConnection(url: URL) {
   }
 }
 
-function hideMariaDb(connection: object, done: (error: unknown, c: unknown) => void) {
-  Object.assign(connection, { _handshakePacket: { serverVersion: '8.4.0' } })
+interface MysqlConnection {
+  _handshakePacket: { serverVersion: string }
+}
+
+function hideMariaDb(connection: MysqlConnection, done: (error: unknown, c: unknown) => void) {
+  connection._handshakePacket.serverVersion = '8.4.0'
   done(null, connection)
 }
 

@@ -140,7 +140,7 @@ interface PostgresAnswer {
 interface MysqlHeader {
   affectedRows: number
   insertId: number
-  serverStatus: number
+  serverStatus?: number
 }
 
 const IN_TRANSACTION = 1
@@ -162,7 +162,7 @@ export function readAnswer(
 function readMysql(answer: unknown): Answer {
   if (!Array.isArray(answer)) {
     const { affectedRows, insertId, serverStatus } = answer as MysqlHeader
-    const inTransaction = (serverStatus & IN_TRANSACTION) !== 0
+    const inTransaction = serverStatus === undefined || (serverStatus & IN_TRANSACTION) !== 0
     return { rows: [], changed: { rows: affectedRows, id: insertId, inTransaction } }
   }
   const rows = (Array.isArray(answer[0]) ? answer[0] : answer) as Row[]
