@@ -256,8 +256,8 @@ for (const kind of await storesUnderTest()) {
         /not a Standard Schema/
       )
       assert.throws(
-        () => engine.register('w', '1', body, { singleton: { key: () => 'k' } }),
-        /"singleton" of workflow "w" is not supported/
+        () => engine.register('w', '1', body, { executionTimeout: '5m' }),
+        /"executionTimeout" of workflow "w" is not supported/
       )
       assert.throws(
         () => world.engine({ transport: 'none' }).handle('s', body),
