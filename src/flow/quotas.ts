@@ -1,7 +1,7 @@
 /*
  * Concurrency quotas: how many runs of a key may be in flight when another one starts, across workflows.
  * Decided at the start and nowhere else; nothing is held or queued. Specified in
- * docs/reliability/flow-control.md.
+ * docs/reliability/singletons.md.
  */
 import { ConcurrencyLimitError, InvalidArgumentError } from '../errors.ts'
 import { keyProblem } from '../foundation/keys.ts'
