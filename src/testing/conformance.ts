@@ -3,6 +3,8 @@
  */
 import type { StateStore } from '../store/state_store.ts'
 import type { RunQueue } from '../transport/ports.ts'
+import { randomId } from '../foundation/ids.ts'
+import { ADMISSION_CASES, AdmissionBench, type AdmissionFactory } from './contracts/admission.ts'
 import { bindCases, type ContractTest } from './contracts/bind.ts'
 import { RUN_QUEUE_CASES } from './contracts/run_queue.ts'
 import { STATE_STORE_CASES, type StoreCase, type StoreUnderTest } from './contracts/state_store.ts'
@@ -107,6 +109,32 @@ export function runRunDispatchContract(
         if (needs !== 'priority' || made.supportsPriority !== false) await run(made)
       } finally {
         await made.cleanup()
+      }
+    },
+  }))
+  bindCases(name, cases, options.test)
+}
+
+/**
+ * Registers the contract of an admission backend, as one test a case. `factory` runs once for each case; the
+ * backend it makes reads the time from `clock`, which the case moves, and is closed afterwards.
+ *
+ * @example
+ * runAdmissionBackendContract('MyAdmission', (clock) => new MyAdmission({ clock }))
+ */
+export function runAdmissionBackendContract(
+  name: string,
+  factory: AdmissionFactory,
+  options: { test?: ContractTest } = {}
+): void {
+  const cases = ADMISSION_CASES.map(({ title, run }, i) => ({
+    title,
+    run: async () => {
+      const bench = await AdmissionBench.open(factory, `conf-${i}-${randomId()}`)
+      try {
+        await run(bench)
+      } finally {
+        await bench.backend.close?.()
       }
     },
   }))

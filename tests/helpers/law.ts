@@ -113,7 +113,13 @@ export const ROOMS: Room[] = [
     only: ['foundation', 'types', 'errors', 'replay', 'authoring'],
   }),
 
-  room(4, 'flow', ['step_queues.ts', 'quotas.ts', 'singletons.ts']),
+  room(4, 'flow', [
+    'step_queues.ts',
+    'quotas.ts',
+    'singletons.ts',
+    'memory_admission.ts',
+    'queue_config.ts',
+  ]),
   room(4, 'schedules', ['scheduler.ts', 'schedule_client.ts']),
   room(4, 'insight', [
     'run_detail.ts',
