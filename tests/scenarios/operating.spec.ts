@@ -78,6 +78,30 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.status('a'), 'suspended')
       assert.lengthOf(await engine.cancelWhere({}), 1)
     })
+
+    test('a filter that selects by less than it says is refused', async ({ assert }) => {
+      const engine = await parked(world, ['a'])
+      const wrong: [unknown, RegExp][] = [
+        [{ tags: ['x'] }, /no predicate "tags"; there are workflow, /],
+        [{ workflow: 'w', workflowId: 'w' }, /no predicate "workflowId"/],
+        [{ page: 1, size: 10 }, /no predicate "page"/],
+        [{ attributes: { key: 'a', op: 'eq', value: 1 } }, /no list for attributes/],
+        [{ statuses: 'suspended' }, /no list for statuses/],
+        [{ namespace: null }, /null for namespace/],
+        ...['w', 7, null, undefined, [], new Map([['workflow', 'x']]), Promise.resolve({})].map(
+          (what): [unknown, RegExp] => [what, /must be an object\. Pass \{\} if every run is meant/]
+        ),
+      ]
+      for (const [filter, message] of wrong) {
+        for (const verb of ['cancelWhere', 'purgeRuns'] as const) {
+          const act = () => engine[verb](filter as RunFilter)
+          await assert.rejects(act, message)
+          await assert.rejects(act, InvalidArgumentError)
+        }
+      }
+      assert.equal(await world.status('a'), 'suspended')
+      assert.lengthOf(await engine.cancelWhere({ origin: null, tag: undefined }), 1)
+    })
   })
 
   test.group(`Sending steps again | ${kind.name}`, (group) => {
