@@ -25,7 +25,7 @@ export function childPrimitives(scope: Scope): Pick<WorkflowCtx, 'child' | 'star
   ) =>
     scope.primitive(primitive, () => {
       const workflow = workflowName(ref)
-      const options = typeof given === 'string' ? { childId: given } : (given ?? {})
+      const options = typeof given === 'object' ? (given ?? {}) : { childId: given }
       const stored = scope.stored(input, `the input of child workflow "${workflow}"`)
       const { priority } = options
       // The position is not taken yet, and nothing comes between here and there.

@@ -17,6 +17,7 @@ import { checkTimeout } from './signals.ts'
 type Members = 'task' | 'webhook' | 'breakpoint'
 
 export function externalPrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
+  const tasks = new Set<string>()
   return {
     task: <T>(name: string, dispatch: () => Promise<void>, options: StepOptions = {}) =>
       scope.primitive('task', () => {
@@ -28,7 +29,17 @@ export function externalPrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
           )
         }
         checkPolicy(`ctx.task("${name}")`, options)
-        return openTask<T>(scope, name, dispatch, options)
+        if (tasks.has(name)) {
+          throw new InvalidArgumentError(
+            `ctx.task("${name}")`,
+            'was called before in this run, so no report could be told to be for this one; give each task a name of its own'
+          )
+        }
+        tasks.add(name)
+        return openTask<T>(scope, name, dispatch, {
+          options,
+          notHandedOver: () => tasks.delete(name),
+        })
       }),
 
     webhook: <T>() => mintWebhook<T>(scope),
@@ -62,7 +73,7 @@ function openTask<T>(
   scope: Scope,
   name: string,
   dispatch: () => Promise<void>,
-  options: StepOptions
+  { options, notHandedOver }: { options: StepOptions; notHandedOver: () => void }
 ): Promise<T> {
   const token = storableToken(taskToken(scope.runId, name))
   const undo: Undo | undefined = options.compensate && {
@@ -73,7 +84,8 @@ function openTask<T>(
   const handOver = async () => {
     await dispatch()
   }
-  return scope.open<T>({
+  let handedOver = true
+  const answer = scope.open<T>({
     primitive: 'task',
     width: 2,
     at: (seq) => ({
@@ -84,10 +96,19 @@ function openTask<T>(
         handOver: { kind: 'local', seq, name: TASK_ROW + name, run: handOver, options },
         wait: { kind: 'signal', seq: seq + 1, signalSeq: seq + 1, token },
       },
-      read: (rows) => readTask(rows, name),
+      read: (rows) => {
+        const reading = readTask(rows, name)
+        handedOver = rows(0)?.status !== 'failed'
+        return reading
+      },
       undo,
     }),
   })
+  // Nobody will report on it. Told when the body hears of it, which is the same moment in every replay.
+  answer.catch(() => {
+    if (!handedOver) notHandedOver()
+  })
+  return answer
 }
 
 /** The token exists at once, so it can be given away before anybody waits. */

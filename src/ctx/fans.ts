@@ -53,6 +53,7 @@ export function fanPrimitives(scope: Scope): Pick<WorkflowCtx, 'all' | 'allSettl
         throw new InvalidArgumentError(`ctx.${primitive}: the inputs`, 'must be an array')
       }
       checkConcurrency(primitive, options.concurrency)
+      checkMode(primitive, options.mode)
       const step = typeof target === 'string' ? undefined : stepNameOf(target)
       const members =
         step === undefined
@@ -333,6 +334,14 @@ function failureOf(
   if (code !== undefined) failure.code = code
   if (details !== undefined) failure.details = details
   return failure
+}
+
+function checkMode(primitive: string, mode: unknown): void {
+  if (mode === undefined || mode === 'waitAll' || mode === 'failFast') return
+  throw new InvalidArgumentError(
+    `ctx.${primitive}: mode`,
+    `must be 'waitAll' or 'failFast', got ${String(mode)}`
+  )
 }
 
 function checkConcurrency(primitive: string, concurrency: unknown): void {
