@@ -18,6 +18,7 @@ import { AfterEffects } from './after_effects.ts'
 import type { EngineConfig } from './deps.ts'
 import { Accumulators } from './builtins/accumulators.ts'
 import { Entities } from './builtins/entities.ts'
+import { EntityLinks } from './builtins/entity_links.ts'
 import { Drain } from './drain.ts'
 import { EventHub } from './event_hub.ts'
 import { Events } from './delivery/events.ts'
@@ -146,7 +147,7 @@ export function assemble(config: EngineConfig): Collaborators {
     wakes,
     lostSends,
     leases: runLeases,
-    isFollowed: (run) => entities.isFollowed(run),
+    isFollowed: (run) => entityLinks.isFollowed(run),
     clock,
     settings,
     namespace,
@@ -185,15 +186,19 @@ export function assemble(config: EngineConfig): Collaborators {
     onUnserved: unservedWarning(config.logger),
   })
   const signals = new Signals({ store, queue, wakes, clock, maxPayloadBytes })
-  const entities = new Entities({
+  const entityLinks = new EntityLinks({
     store,
-    registry,
     starter,
-    signals,
-    hub,
     leases: runLeases,
     timers,
     instanceId: settings.instanceId,
+  })
+  const entities = new Entities({
+    store,
+    registry,
+    links: entityLinks,
+    signals,
+    hub,
     inBackground: (work) =>
       void drain.track(bestEffort('the next operation starts it', work, report)),
     maxPayloadBytes,

@@ -24,7 +24,13 @@ export class Registry implements WorkflowLookup {
   readonly #workflows = new Map<string, Map<string, RegisteredWorkflow>>()
 
   /** Adds or replaces `name@version`. Throws `InvalidArgumentError` for what cannot be registered. */
-  register(name: string, version: string, fn: WorkflowFn, options: RegisterOptions = {}): void {
+  register(
+    name: string,
+    version: string,
+    fn: WorkflowFn,
+    options: RegisterOptions = {},
+    { refuses }: Pick<RunnableWorkflow, 'refuses'> = {}
+  ): void {
     check('register: the workflow name', keyProblem(name))
     check(`register: the version of workflow "${name}"`, keyProblem(version))
     if (typeof fn !== 'function') {
@@ -56,7 +62,7 @@ export class Registry implements WorkflowLookup {
     const versions = this.#workflows.get(name) ?? new Map<string, RegisteredWorkflow>()
     const { searchAttributesSchema, singleton } = options
     const schemas = { inputSchema, searchAttributesSchema }
-    versions.set(version, { name, version, fn, ...schemas, singleton, options })
+    versions.set(version, { name, version, fn, ...schemas, singleton, refuses, options })
     this.#workflows.set(name, versions)
   }
 

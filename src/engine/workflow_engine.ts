@@ -38,6 +38,7 @@ import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
 import type { RedispatchResult } from './runs/redispatcher.ts'
 import { resultOfTurn } from './runs/result.ts'
+import { checkQuery } from './runs/scope.ts'
 import { retryWithInput } from './runs/retrier.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 
@@ -214,11 +215,13 @@ export class WorkflowEngine implements EngineApi {
     return this.#parts.store.getRun(runId)
   }
 
-  listRuns(query: RunQuery = {}): Promise<WorkflowRun[]> {
+  async listRuns(query: RunQuery = {}): Promise<WorkflowRun[]> {
+    checkQuery('listRuns', query)
     return this.#parts.store.listRuns(query)
   }
 
-  countRuns(query: RunFilter = {}): Promise<number> {
+  async countRuns(query: RunFilter = {}): Promise<number> {
+    checkQuery('countRuns', query)
     return this.#parts.store.countRuns(query)
   }
 

@@ -22,6 +22,8 @@ export interface RunnableWorkflow {
   /** Judges every merged `ctx.upsertSearchAttributes`. */
   searchAttributesSchema?: StandardSchemaV1
   singleton?: SingletonConfig
+  /** Why this process cannot execute a run with this input; undefined when it can. */
+  refuses?(input: unknown): Error | undefined
 }
 
 export interface WorkflowLookup {

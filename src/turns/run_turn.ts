@@ -83,7 +83,8 @@ export class RunTurn {
     if (this.#namespace !== undefined && namespace !== this.#namespace) {
       return new NamespaceMismatch(run.id, namespace, this.#namespace)
     }
-    if (this.#needs.lookup.find(run.workflow, run.workflowVersion)) return undefined
+    const workflow = this.#needs.lookup.find(run.workflow, run.workflowVersion)
+    if (workflow) return workflow.refuses?.(run.input)
     return new WorkflowNotRegisteredError(
       run.workflow,
       run.workflowVersion,

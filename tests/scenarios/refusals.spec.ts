@@ -280,6 +280,26 @@ for (const kind of await storesUnderTest()) {
       }
     })
 
+    test('listings by what no store could compare', async ({ assert }) => {
+      const engine = world.engine()
+      const wrong: [object, RegExp][] = [
+        [
+          { attributes: [{ key: 'a', op: '==', value: 1 }] },
+          /operator of attribute "a" is one of eq/,
+        ],
+        [{ attributes: [{ op: 'eq', value: 1 }] }, /need a key, got undefined/],
+        [{ createdAfter: 'x' }, /createdAfter must be epoch ms, got "x"/],
+        [{ wakeBefore: Number.NaN }, /wakeBefore must be epoch ms, got NaN/],
+      ]
+      for (const [query, message] of wrong) {
+        for (const verb of ['listRuns', 'countRuns'] as const) {
+          const error = await refused(() => engine[verb](query))
+          assert.equal(error.code, 'invalid_argument')
+          assert.match(error.message, message)
+        }
+      }
+    })
+
     test('verbs on runs that do not exist', async ({ assert }) => {
       const engine = world.engine()
       assert.isNull(await engine.cancel('nobody'))

@@ -63,6 +63,36 @@ function predicateProblem(key: string, value: unknown): string | undefined {
   return undefined
 }
 
+const OPERATORS: readonly string[] = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte']
+
+const BOUNDS = [
+  'createdBefore',
+  'createdAfter',
+  'updatedBefore',
+  'updatedAfter',
+  'wakeBefore',
+] as const
+
+/** Throws for a listing whose values no store could compare. */
+export function checkQuery(verb: string, query: RunFilter): void {
+  const refuse = (what: string, problem: string) => {
+    throw new InvalidArgumentError(`${verb}: ${what}`, problem)
+  }
+  for (const bound of BOUNDS) {
+    const value: unknown = query[bound]
+    if (value === undefined || (typeof value === 'number' && !Number.isNaN(value))) continue
+    refuse(bound, `must be epoch ms, got ${describe(value)}`)
+  }
+  for (const { key, op } of query.attributes ?? []) {
+    if (typeof key !== 'string') refuse('attributes', `need a key, got ${describe(key)}`)
+    if (OPERATORS.includes(op)) continue
+    refuse(`the operator of attribute "${key}"`, `is one of ${OPERATORS.join(', ')}`)
+  }
+}
+
+const describe = (value: unknown): string =>
+  typeof value === 'string' ? JSON.stringify(value.slice(0, 50)) : String(value)
+
 /** The filter, narrowed to runs in one of these statuses; its page is left out. */
 export function withStatuses<Filter extends RunFilter>(
   filter: Filter,

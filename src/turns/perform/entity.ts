@@ -18,19 +18,25 @@ export function performEntity(command: CommandOf<'entity'>, turn: Turn): void {
 
 /**
  * Put again by every turn: whatever became of the last registration, an answer finds this one, or lies in
- * the buffer. What an earlier turn sent is told again once that turn may have died in between.
+ * the buffer. What an earlier turn sent is sent again once that turn may have died in between, and then
+ * ever more seldom: an entity that is slow must not get more to read for it.
  */
 function register(command: CommandOf<'entity'>, token: string, turn: Turn): void {
   const { seq, row: name } = command
   const row = turn.history.at(seq)
-  const dueAt = row && row.startedAt.getTime() + turn.needs.settings.leaseMs
+  const { leaseMs } = turn.needs.settings
+  const dueAt = row && (row.wakeAt ?? row.startedAt.getTime() + leaseMs)
+  const sends = dueAt === undefined || turn.now() >= dueAt
   turn.reserve(seq)
   if (!row) {
     turn.write(turn.newRow({ seq, name, kind: 'signal', status: 'running' }), { urgent: true })
+  } else if (sends) {
+    const wakeAt = turn.now() + leaseMs * 2 ** row.attempts
+    turn.write({ ...row, attempts: row.attempts + 1, wakeAt }, { urgent: true })
   }
   const then = () => {
     if (!isSettled(turn, seq)) {
-      if (dueAt === undefined || turn.now() >= dueAt) turn.send(() => send(command, turn))
+      if (sends) turn.send(() => send(command, turn))
       else turn.lookAgainAt(dueAt)
     }
     turn.release(seq)
