@@ -32,7 +32,10 @@ export async function transaction<T>(
 
 async function begin(session: Session): Promise<TransactionClientContract> {
   try {
-    return await session.lucid().transaction()
+    const trx = await session.lucid().transaction()
+    // knex hands out a transaction whose BEGIN failed, as one that has ended.
+    if (trx.isCompleted) await trx.knexClient.executionPromise
+    return trx
   } catch (error) {
     throw asStoreError(error)
   }

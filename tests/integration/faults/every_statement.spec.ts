@@ -1,0 +1,50 @@
+/*
+ * Every statement of every turn may fail. `npm test` strikes a sample of them, `FAULTS=all` each one in
+ * each way.
+ */
+import { test } from '@japa/runner'
+import { reachableDialects } from '../../helpers/databases.ts'
+import { faultsOf } from './faulty_driver.ts'
+import { Site, travel } from './journey.ts'
+
+const ALL = process.env.FAULTS === 'all'
+/** Of a sample: a prime, so that every way meets other statements. */
+const EVERY = 13
+
+for (const dialect of await reachableDialects()) {
+  test.group(`Faults in statements | ${dialect}`, (group) => {
+    let site: Site
+    let statements = 0
+    group.setup(async () => {
+      site = await Site.open(dialect)
+      return () => site.database.cleanup()
+    })
+
+    test('without a fault the run ends, and each body ran once', async ({ assert }) => {
+      const outcome = await travel(site)
+      assert.deepEqual(outcome.complaints, [])
+      assert.deepEqual([...new Set(outcome.executions.values())], [1])
+      statements = outcome.statements
+      assert.isAbove(statements, 20)
+    }).timeout(30_000)
+
+    for (const [offset, fault] of faultsOf(dialect).entries()) {
+      test(`${fault}: nothing is lost, doubled or stuck`, async ({ assert }) => {
+        assert.isAbove(statements, 0)
+        const complaints: string[] = []
+        let struck = 0
+        for (let k = ALL ? 0 : (offset * 2) % EVERY; k < statements; k += ALL ? 1 : EVERY) {
+          const outcome = await travel(site, { statement: k, fault })
+          if (outcome.struck !== undefined) struck += 1
+          const text = outcome.struck?.replace(/\s+/g, ' ').slice(0, 120)
+          complaints.push(
+            ...outcome.complaints.map((what) => `statement ${k} (${text}): ${what}`)
+          )
+        }
+        console.log(`      ${dialect}, ${fault}: ${struck} of ${statements} statements struck`)
+        assert.deepEqual(complaints, [])
+        assert.isAbove(struck, 0)
+      }).timeout(600_000)
+    }
+  })
+}
