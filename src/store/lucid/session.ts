@@ -168,6 +168,18 @@ export class Session implements Sql {
   }
 
   /**
+   * Rejects with why the BEGIN of a transaction failed: knex keeps that to itself and hands it out, ended.
+   * A server may have begun it all the same: its connection is not given to anybody else.
+   */
+  async assertBegun(trx: TransactionClientContract): Promise<void> {
+    if (!trx.isCompleted) return
+    const own = clientOf(this.lucid()).transacting !== true && this.dialect.name !== 'sqlite'
+    const connection = await clientOf(trx).acquireConnection()
+    if (own) connection.__knex__disposed = new Error('its BEGIN failed')
+    await trx.knexClient.executionPromise
+  }
+
+  /**
    * Commits a transaction, or rejects with what the database said. knex keeps the failure of a COMMIT to
    * itself, and on SQLite it hands on the connection with the transaction still open.
    */

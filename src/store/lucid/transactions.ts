@@ -33,8 +33,7 @@ export async function transaction<T>(
 async function begin(session: Session): Promise<TransactionClientContract> {
   try {
     const trx = await session.lucid().transaction()
-    // knex hands out a transaction whose BEGIN failed, as one that has ended.
-    if (trx.isCompleted) await trx.knexClient.executionPromise
+    await session.assertBegun(trx)
     return trx
   } catch (error) {
     throw asStoreError(error)

@@ -91,7 +91,10 @@ export class FaultyDriver {
     config.pool = {
       ...pool,
       afterCreate: (connection: object, done: (error?: unknown, c?: unknown) => void) => {
-        if (this.#dead) return done(failure('DEAD'))
+        if (this.#dead) {
+          socketOf(connection as ServerConnection)?.destroy()
+          return done(failure('DEAD'))
+        }
         const finish = (error?: unknown) => {
           if (!error) wrap(connection)
           done(error, connection)
@@ -160,7 +163,7 @@ export class FaultyDriver {
   }
 
   #onServer(connection: ServerConnection, query: Send, args: unknown[], answer: Callback): unknown {
-    const socket = (connection.connection?.stream ?? connection.stream)!
+    const socket = socketOf(connection)!
     if (this.#dead) return answer(failure('DEAD'))
     const fault = this.#faultOf(textOf(args[0]))
     if (!fault) return query(...args, answer)
@@ -183,6 +186,9 @@ export class FaultyDriver {
     })
   }
 }
+
+const socketOf = ({ connection, stream }: ServerConnection): Socket | undefined =>
+  connection?.stream ?? stream
 
 /** The driver hears of it before whoever waits for an answer. */
 function hangUp(socket: Socket, answer: Callback): void {

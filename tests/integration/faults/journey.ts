@@ -141,6 +141,9 @@ export async function travel(site: Site, strike?: Strike): Promise<Outcome> {
     complaints.push(...rejections.map((reason) => `unhandled: ${String(reason)}`))
     await world.close()
     return { complaints, statements: driver.texts.length, struck: driver.struck, executions }
+  } catch (error) {
+    const complaints = [`the journey broke off: ${String(error)}`]
+    return { complaints, statements: driver.texts.length, struck: driver.struck, executions }
   } finally {
     process.off('unhandledRejection', collect)
     await db.manager.closeAll().catch(() => {})

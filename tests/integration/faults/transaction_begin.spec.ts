@@ -10,7 +10,7 @@ import { faultsOf, FaultyDriver } from './faulty_driver.ts'
 
 await onEachDialect(
   'a transaction whose BEGIN fails is an unavailable store, before user code runs',
-  async ({ location }, assert) => {
+  async ({ location, store: outside }, assert) => {
     for (const fault of faultsOf(location.dialect).slice(0, -2)) {
       const driver = new FaultyDriver(location.dialect)
       const db = openDatabase(location)
@@ -26,8 +26,10 @@ await onEachDialect(
         assert.match(driver.struck ?? '', /BEGIN|TRANSACTION/, fault)
         assert.instanceOf(error, StoreUnavailableError, fault)
         assert.equal(bodies, 0, fault)
-        await store.transaction((tx) => tx.saveCheckpoint(makeRow(fault, 1)))
-        assert.lengthOf(await store.listCheckpoints(fault), 1)
+        await store.saveCheckpoint(makeRow(fault, 1))
+        assert.lengthOf(await outside.listCheckpoints(fault), 1, fault)
+        await store.transaction((tx) => tx.saveCheckpoint(makeRow(fault, 2)))
+        assert.lengthOf(await outside.listCheckpoints(fault), 2, fault)
       } finally {
         await db.manager.closeAll()
       }

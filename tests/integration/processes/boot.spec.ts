@@ -9,7 +9,7 @@ import { createDatabase, reachableDialects } from '../../helpers/databases.ts'
 import { disband, type Member, muster } from './crew.ts'
 
 const PROCESSES = 10
-const ROUNDS = 3
+const ROUNDS = 2
 
 const dialects = await reachableDialects()
 
