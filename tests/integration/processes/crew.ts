@@ -14,6 +14,7 @@ export interface WorkOrder {
   effects: string
   /** The hanging workflow never ends. */
   hang: boolean
+  leaseMs: number
 }
 
 export type Order =

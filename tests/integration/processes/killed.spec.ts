@@ -13,6 +13,8 @@ import { createLedger } from './five_steps.ts'
 
 const dialects = await reachableDialects()
 
+const leaseMs = 2000
+
 test.group('A process killed in a step', (group) => {
   let crew: Member[] = []
   group.setup(async () => {
@@ -41,7 +43,7 @@ test.group('A process killed in a step', (group) => {
       }
 
       await doomed.tell({ do: 'open', location: database.location })
-      await doomed.tell({ do: 'work', name: 'doomed', effects, hang: true })
+      await doomed.tell({ do: 'work', name: 'doomed', effects, hang: true, leaseMs })
       await doomed.tell({ do: 'hang', runId: 'r' })
       const inside = async () => {
         const rows = await store.listCheckpoints('r')
@@ -52,7 +54,7 @@ test.group('A process killed in a step', (group) => {
       await doomed.kill()
 
       await next.tell({ do: 'open', location: database.location })
-      await next.tell({ do: 'work', name: 'next', effects, hang: false })
+      await next.tell({ do: 'work', name: 'next', effects, hang: false, leaseMs })
       const over = async () => {
         const run = await store.getRun('r')
         return run?.status === 'completed' ? run : undefined

@@ -41,7 +41,7 @@ class Worker {
   readonly #loop: Promise<number>
   readonly #file: number
 
-  constructor(database: Database, { name, effects, hang }: WorkOrder) {
+  constructor(database: Database, { name, effects, hang, leaseMs }: WorkOrder) {
     const store = new LucidStateStore(database)
     const logger = {
       warn: (what: string) => tell({ is: 'logged', what }),
@@ -54,7 +54,7 @@ class Worker {
       transport: new InMemoryTransport(),
       instanceId: name,
       logger,
-      leaseMs: 2000,
+      leaseMs,
     })
     this.#starter = new WorkflowEngine({
       store,

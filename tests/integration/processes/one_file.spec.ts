@@ -41,7 +41,7 @@ test.group('Processes on one SQLite file', () => {
     await Promise.all(
       crew.map(async (member, part) => {
         await member.tell({ do: 'open', location })
-        await member.tell({ do: 'work', name: `p${part}`, effects, hang: false })
+        await member.tell({ do: 'work', name: `p${part}`, effects, hang: false, leaseMs: 30_000 })
       })
     )
     await Promise.all(
