@@ -46,51 +46,53 @@ async function closedPort(): Promise<number> {
   return port
 }
 
-test.group('Refused connections | Lucid on postgres', (group) => {
-  let engine: WorkflowEngine
-  group.setup(async () => {
-    const target = `postgres://nobody@127.0.0.1:${await closedPort()}/nowhere`
-    const db = openDatabase({ dialect: 'postgres', target })
-    engine = new WorkflowEngine({
-      store: new LucidStateStore(db),
-      transport: new InMemoryTransport(),
-      logger: { warn: () => {}, error: () => {} },
+for (const dialect of ['postgres', 'mysql'] as const) {
+  test.group(`Refused connections | Lucid on ${dialect}`, (group) => {
+    let engine: WorkflowEngine
+    group.setup(async () => {
+      const target = `${dialect}://nobody@127.0.0.1:${await closedPort()}/nowhere`
+      const db = openDatabase({ dialect, target })
+      engine = new WorkflowEngine({
+        store: new LucidStateStore(db),
+        transport: new InMemoryTransport(),
+        logger: { warn: () => {}, error: () => {} },
+      })
+      engine.register('w', '1', async () => 'done')
+      engine.registerEntity('counter', {
+        initialState: () => 0,
+        handlers: {},
+      })
+      return () => db.manager.closeAll()
     })
-    engine.register('w', '1', async () => 'done')
-    engine.registerEntity('counter', {
-      initialState: () => 0,
-      handlers: {},
-    })
-    return () => db.manager.closeAll()
-  })
 
-  for (const [name, verb] of Object.entries(VERBS)) {
-    test(`${name} rejects with the cause`, async ({ assert }) => {
-      const error = await verb(engine).then(
-        () => undefined,
-        (thrown: unknown) => thrown
-      )
+    for (const [name, verb] of Object.entries(VERBS)) {
+      test(`${name} rejects with the cause`, async ({ assert }) => {
+        const error = await verb(engine).then(
+          () => undefined,
+          (thrown: unknown) => thrown
+        )
+        assert.instanceOf(error, StoreUnavailableError)
+        const { cause } = error as StoreUnavailableError
+        assert.equal((cause as { code?: string }).code, 'ECONNREFUSED')
+      })
+    }
+
+    test('the schema is not created, and says why', async ({ assert }) => {
+      const db = openDatabase({
+        dialect,
+        target: `${dialect}://nobody@127.0.0.1:${await closedPort()}/nowhere`,
+      })
+      const error = await new LucidStateStore(db).ensureSchema().catch((thrown: unknown) => thrown)
+      await db.manager.closeAll()
       assert.instanceOf(error, StoreUnavailableError)
-      const { cause } = error as StoreUnavailableError
-      assert.equal((cause as { code?: string }).code, 'ECONNREFUSED')
+      assert.equal(((error as Error).cause as { code?: string }).code, 'ECONNREFUSED')
     })
-  }
 
-  test('the schema is not created, and says why', async ({ assert }) => {
-    const db = openDatabase({
-      dialect: 'postgres',
-      target: `postgres://nobody@127.0.0.1:${await closedPort()}/nowhere`,
+    test('a wait for a run gives up at its time, and a drain ends', async ({ assert }) => {
+      const wait = engine.waitForRun('r', { terminal: true, timeoutMs: 50 })
+      const error = await wait.catch((thrown: unknown) => thrown)
+      assert.equal((error as { code?: string }).code, 'wait_timeout')
+      await engine.drain(1000)
     })
-    const error = await new LucidStateStore(db).ensureSchema().catch((thrown: unknown) => thrown)
-    await db.manager.closeAll()
-    assert.instanceOf(error, StoreUnavailableError)
-    assert.equal(((error as Error).cause as { code?: string }).code, 'ECONNREFUSED')
   })
-
-  test('a wait for a run gives up at its time, and a drain ends', async ({ assert }) => {
-    const wait = engine.waitForRun('r', { terminal: true, timeoutMs: 50 })
-    const error = await wait.catch((thrown: unknown) => thrown)
-    assert.equal((error as { code?: string }).code, 'wait_timeout')
-    await engine.drain(1000)
-  })
-})
+}
