@@ -61,7 +61,10 @@ for (const kind of await storesUnderTest()) {
         )
         const attributes = [{ key: short, op: 'eq' as const, value: name }]
         assert.equal(await engine.countRuns({ attributes }), 1)
-        assert.equal(await engine.countRuns({ idPrefix: [...short].slice(0, 3).join(''), workflow: 'w' }), 1)
+        assert.equal(
+          await engine.countRuns({ idPrefix: [...short].slice(0, 3).join(''), workflow: 'w' }),
+          1
+        )
         const facets = await engine.runValueFacets('tag', {})
         assert.includeDeepMembers(facets, [{ value: name, count: 1 }])
 
