@@ -16,21 +16,22 @@ import type {
 } from '../../types/query.ts'
 import type { RunStatus } from '../../types/run.ts'
 import { RUN_VALUE_FACET_SCAN } from '../ports/aggregates.ts'
-import { countEach, rankValues, tagValues } from '../ports/run_rules.ts'
+import { countEach, rankValues, tagValues, wantedNamespace } from '../ports/run_rules.ts'
 import { CHECKPOINTS_OF_RUN, SORTED_SEQ, within } from './checkpoints.ts'
 import { type Binding, startsWith } from './dialect.ts'
 import { numberOf, readCheckpoint, readRun } from './rows.ts'
-import { whereRuns } from './run_query.ts'
-import { DURABLE_TABLES as T } from './schema/tables.ts'
+import { EVERY_RUN, selectRuns, whereRuns } from './run_query.ts'
+import { DURABLE_TABLES as T, RUNS_BY_NAMESPACE } from './schema/tables.ts'
 import type { Row, Session, Sql } from './session.ts'
 
 const ORIGIN = `CASE WHEN trim(r.origin) = '' THEN NULL ELSE r.origin END`
 
 export async function runFacets(session: Session, query: RunFacetQuery): Promise<RunFacetRow[]> {
   const where = whereRuns(session.dialect, query)
+  if (where.text === EVERY_RUN) return facetsOfAll(session)
   const rows = await session.adhoc(
     `SELECT status, origin, count(*) AS total
-     FROM (SELECT r.status, ${ORIGIN} AS origin FROM ${T.runs} r WHERE ${where.text}) cells
+     FROM (SELECT r.status, ${ORIGIN} AS origin FROM ${runsOf(session, query)} WHERE ${where.text}) cells
      GROUP BY status, origin ORDER BY status, origin`,
     where.bindings
   )
@@ -39,6 +40,39 @@ export async function runFacets(session: Session, query: RunFacetQuery): Promise
     origin: (row.origin ?? null) as string | null,
     count: numberOf(row.total) ?? 0,
   }))
+}
+
+/** Over every run, from two indexes: how many of each status, and the few that name an origin. */
+async function facetsOfAll(session: Session): Promise<RunFacetRow[]> {
+  const rows = await session.adhoc(
+    `SELECT r.status, NULL AS origin, count(*) AS total FROM ${T.runs} r GROUP BY r.status
+     UNION ALL
+     SELECT status, origin, count(*) AS total
+     FROM (SELECT r.status, ${ORIGIN} AS origin FROM ${T.runs} r WHERE r.origin IS NOT NULL) named
+     WHERE origin IS NOT NULL GROUP BY status, origin`,
+    []
+  )
+  const cells = rows.map((row) => ({
+    status: row.status as RunStatus,
+    origin: (row.origin ?? null) as string | null,
+    count: numberOf(row.total) ?? 0,
+  }))
+  const named = cells.filter(({ origin }) => origin !== null)
+  const nameless = cells
+    .filter(({ origin }) => origin === null)
+    .map((cell) => {
+      const others = named.filter(({ status }) => status === cell.status)
+      return { ...cell, count: others.reduce((left, { count }) => left - count, cell.count) }
+    })
+  return [...nameless.filter(({ count }) => count > 0), ...named]
+}
+
+/** For the runs of a namespace MySQL would read every run, in the order of the groups or as they lie. */
+function runsOf({ dialect }: Session, query: RunFacetQuery): string {
+  const { namespace, workflow, attributes = [], idPrefix } = query
+  const others = workflow !== undefined || idPrefix !== undefined || attributes.length > 0
+  const isLed = dialect.name === 'mysql' && wantedNamespace(namespace) !== undefined && !others
+  return isLed ? `${T.runs} r FORCE INDEX (${RUNS_BY_NAMESPACE})` : `${T.runs} r`
 }
 
 const GROUPED: Record<Exclude<RunValueAxis, 'tag' | 'attributeKey'>, string> = {
@@ -59,7 +93,7 @@ export async function runValueFacets(
   const values =
     axis === 'attributeKey'
       ? `SELECT a."key" AS value FROM ${T.runs} r JOIN ${T.attributes} a ON a.run_id = r.id`
-      : `SELECT ${GROUPED[axis]} AS value FROM ${T.runs} r`
+      : `SELECT ${GROUPED[axis]} AS value FROM ${runsOf(session, query)}`
   const rows = await session.adhoc(
     `SELECT value, count(*) AS total FROM (${values} WHERE ${where.text}) found
      WHERE value IS NOT NULL GROUP BY value`,
@@ -73,12 +107,9 @@ export async function runValueFacets(
 }
 
 async function tagFacets(session: Session, query: RunFacetQuery, options?: RunValueFacetOptions) {
-  const where = whereRuns(session.dialect, query)
-  const rows = await session.adhoc(
-    `SELECT r.id, r.tags FROM ${T.runs} r WHERE ${where.text}
-     ORDER BY r.created_at DESC, r.id DESC LIMIT ?`,
-    [...where.bindings, RUN_VALUE_FACET_SCAN]
-  )
+  const page = { limit: RUN_VALUE_FACET_SCAN, offset: 0 }
+  const { text, bindings } = selectRuns(session.dialect, ['id', 'tags'], query, page)
+  const rows = await session.adhoc(text, bindings)
   return countEach(
     rows.map((row) => tagValues(readRun(row).tags)),
     options

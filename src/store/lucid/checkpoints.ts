@@ -124,10 +124,14 @@ export async function listCheckpointsAt(
     const rows = await sql.run(`${after} ORDER BY seq`, [id, fromSeq])
     return rows.map(readCheckpoint)
   }
-  // Two ranges of the key: one condition with OR would read the whole timeline.
+  // Two ranges of the key: one condition with OR would read the whole timeline. Row by row and in order, or
+  // a plan for any run takes another index for as good.
+  const { dialect } = sql
+  const known = `SELECT ${FOR_REPLAY} FROM ${dialect.jsonRows('k', { wanted: 'int' })}
+    ${dialect.joinOne(T.checkpoints, 'c', CHECKPOINT_COLUMNS, 'c.run_id = ? AND c.seq = k.wanted')}`
   const rows = await sql.run(
-    `${ofRun(FOR_REPLAY)} AND ${sql.dialect.isIn('seq', 'int')} UNION ALL ${after} ORDER BY seq`,
-    [id, sql.dialect.list(before), id, fromSeq]
+    `${known} UNION ALL SELECT * FROM (${after} ORDER BY seq) AS tail ORDER BY seq`,
+    [JSON.stringify([...new Set(before)].map((wanted) => ({ wanted }))), id, id, fromSeq]
   )
   return rows.map(readCheckpoint)
 }
@@ -241,10 +245,13 @@ export async function getLatestCheckpointByName(
   runId: string,
   name: string
 ): Promise<StepCheckpoint | undefined> {
-  const [row] = await sql.run(`${ofRun(ALL)} AND name = ? ORDER BY seq DESC LIMIT 1`, [
-    runId.toWellFormed(),
-    name.toWellFormed(),
-  ])
+  // MySQL would rather walk the timeline back from its end.
+  const table =
+    sql.dialect.name === 'mysql' ? `${T.checkpoints} IGNORE INDEX (PRIMARY)` : T.checkpoints
+  const [row] = await sql.run(
+    `SELECT ${ALL} FROM ${table} WHERE run_id = ? AND name = ? ORDER BY seq DESC LIMIT 1`,
+    [runId.toWellFormed(), name.toWellFormed()]
+  )
   return row && readCheckpoint(row)
 }
 

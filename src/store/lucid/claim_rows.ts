@@ -4,7 +4,7 @@
 import type { RunStatus } from '../../types/run.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
 import type { Binding } from './dialect.ts'
-import { FREE, inNamespace } from './due_runs.ts'
+import { alsoInNamespace, FREE, inNamespace } from './due_runs.ts'
 import { numberOf, readRun } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Session } from './session.ts'
@@ -40,7 +40,8 @@ export interface Taken {
 /** CTEs that end in `due(was_id, was_status, was_turns, was_due)`. */
 export function dueRows({ dialect }: Session, claim: DueClaim, lock: string) {
   const { kind, nowMs, namespace, limit, exclude = [] } = claim
-  const scope = inNamespace(namespace)
+  const own = kind === 'pending' ? inNamespace : alsoInNamespace.bind(undefined, dialect)
+  const scope = own(namespace)
   if (exclude.length > 0) {
     scope.text += ` AND ${dialect.isNotIn('id', 'text')}`
     scope.bindings.push(dialect.list(exclude.map((id) => id.toWellFormed())))
@@ -52,7 +53,7 @@ export function dueRows({ dialect }: Session, claim: DueClaim, lock: string) {
   if (kind === 'pending') {
     return { text: `due AS (${branch(`status = 'pending'`, 'created_at')})`, bindings: tail }
   }
-  const asked = `status = 'suspended' AND wake_requested_at IS NOT NULL
+  const asked = `${dialect.unindexed('status')} = 'suspended' AND wake_requested_at IS NOT NULL
     AND (wake_at IS NULL OR wake_at > ?)`
   return {
     text: `passed AS (${branch(`status = 'suspended' AND wake_at <= ?`, 'wake_at')}),

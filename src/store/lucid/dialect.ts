@@ -29,7 +29,8 @@ export interface Dialect {
   jsonRows(alias: string, fields: Fields): string
   /**
    * Joins, for each row so far, the one row of a table that `on` names, by the index that `on` fits.
-   * Postgres would otherwise read a whole table for a source whose length it cannot know.
+   * Postgres would otherwise read a whole table for a source whose length it cannot know, and so would
+   * SQLite for rows that come in the wanted order.
    */
   joinOne(table: string, alias: string, columns: readonly string[], on: string): string
   /** A column is one of a list, which is one parameter; see `list`. */
@@ -38,6 +39,11 @@ export interface Dialect {
   list(values: readonly (string | number)[]): Binding
   /** Ends an insert that replaces `columns` where a row with this key stands. */
   replacing(key: string, columns: readonly string[]): string
+  /**
+   * A column in a condition that must not choose the index: SQLite, which seldom has statistics, takes a
+   * second equality for better than any range.
+   */
+  unindexed(column: string): string
   /** First position of one text in another, from 1; 0 when it is not there. */
   position(haystack: string, needle: string): string
   /** Follows the select that picks rows somebody else may be about to change. */
@@ -86,6 +92,7 @@ export const postgres: Dialect = {
   isNotIn: (column, type) => `${column} <> ALL(?::${type}[])`,
   list: (values) => values,
   replacing: onConflict,
+  unindexed: (column) => column,
   position: (haystack, needle) => `strpos(${haystack}, ${needle})`,
   forUpdate: 'FOR NO KEY UPDATE',
   skipLocked: 'FOR UPDATE SKIP LOCKED',
@@ -106,11 +113,12 @@ export const sqlite: Dialect = {
     const columns = Object.keys(fields).map((name) => `value ->> '$.${name}' AS "${name}"`)
     return `(SELECT ${columns.join(', ')} FROM json_each(?)) AS ${alias}`
   },
-  joinOne: (table, alias, _columns, on) => `JOIN ${table} ${alias} ON ${on}`,
+  joinOne: (table, alias, _columns, on) => `CROSS JOIN ${table} ${alias} ON ${on}`,
   isIn: (column) => `${column} IN (SELECT value FROM json_each(?))`,
   isNotIn: (column) => `${column} NOT IN (SELECT value FROM json_each(?))`,
   list: (values) => JSON.stringify(values),
   replacing: onConflict,
+  unindexed: (column) => `+${column}`,
   position: (haystack, needle) => `instr(${haystack}, ${needle})`,
   forUpdate: '',
   skipLocked: '',
@@ -154,6 +162,7 @@ export const mysql: Dialect = {
   list: (values) => (values.length > 0 ? values : [null]),
   replacing: (_key, columns) =>
     `ON DUPLICATE KEY UPDATE ${columns.map((name) => `${name} = VALUES(${name})`).join(', ')}`,
+  unindexed: (column) => column,
   position: (haystack, needle) => `locate(CAST(${needle} AS BINARY), ${haystack})`,
   forUpdate: 'FOR UPDATE',
   skipLocked: 'FOR UPDATE SKIP LOCKED',

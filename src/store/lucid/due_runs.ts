@@ -5,7 +5,7 @@
 import type { WorkflowRun } from '../../types/run.ts'
 import { compareText } from '../../foundation/versions.ts'
 import { dueSince, wantedNamespace } from '../ports/run_rules.ts'
-import type { Binding } from './dialect.ts'
+import type { Binding, Dialect } from './dialect.ts'
 import { listed, readRun, RUN_COLUMNS } from './rows.ts'
 import { DURABLE_TABLES as T, LEASE_END } from './schema/tables.ts'
 import type { Session } from './session.ts'
@@ -20,6 +20,12 @@ export function inNamespace(namespace: string | undefined): { text: string; bind
   return wanted === undefined
     ? { text: '', bindings: [] }
     : { text: ' AND namespace = ?', bindings: [wanted] }
+}
+
+/** The same where a time leads to the rows. */
+export function alsoInNamespace(dialect: Dialect, namespace: string | undefined) {
+  const { text, bindings } = inNamespace(namespace)
+  return { text: text.replace('namespace', dialect.unindexed('namespace')), bindings }
 }
 
 export async function listIncompleteRuns(
@@ -55,17 +61,18 @@ export async function listDueTimers(
   limit?: number
 ): Promise<WorkflowRun[]> {
   if (limit !== undefined && limit <= 0) return []
-  const scope = inNamespace(namespace)
+  const { dialect } = session
+  const scope = alsoInNamespace(dialect, namespace)
   const page = limit === undefined ? '' : ' LIMIT ?'
   const tail: Binding[] = [...scope.bindings, ...(limit === undefined ? [] : [limit])]
-  const branch = (condition: string, order: string) =>
-    `SELECT * FROM (${SELECT} status = 'suspended' AND ${condition}${scope.text}
+  const branch = (status: string, condition: string, order: string) =>
+    `SELECT * FROM (${SELECT} ${status} = 'suspended' AND ${condition}${scope.text}
      ORDER BY ${order}, id${page}) AS branch`
+  const passed = branch('status', 'wake_at <= ?', 'wake_at')
+  const requested = 'wake_requested_at'
+  const asked = branch(dialect.unindexed('status'), `${requested} IS NOT NULL`, requested)
   // One OR would be served by neither index. A row that both branches find comes once: UNION.
-  const rows = await session.run(
-    `${branch('wake_at <= ?', 'wake_at')} UNION ${branch('wake_requested_at IS NOT NULL', 'wake_requested_at')}`,
-    [nowMs, ...tail, ...tail]
-  )
+  const rows = await session.run(`${passed} UNION ${asked}`, [nowMs, ...tail, ...tail])
   return rows
     .map(readRun)
     .sort((a, b) => dueSince(a, nowMs)! - dueSince(b, nowMs)! || compareText(a.id, b.id))
@@ -79,8 +86,10 @@ export async function listOrphanedRuns(
   limit?: number
 ): Promise<WorkflowRun[]> {
   if (limit !== undefined && limit <= 0) return []
-  const scope = inNamespace(namespace)
+  const { dialect } = session
+  const scope = alsoInNamespace(dialect, namespace)
   const page = limit === undefined ? '' : ' LIMIT ?'
+  // MySQL has no index over an expression: there it reads what is running.
   const rows = await session.run(
     `${SELECT} status = 'running' AND ${LEASE_END} <= ?${scope.text}
      ORDER BY ${LEASE_END}, id${page}`,
@@ -95,10 +104,11 @@ export async function listUnfinishedCancels(
   limit?: number
 ): Promise<WorkflowRun[]> {
   if (limit !== undefined && limit <= 0) return []
-  const scope = inNamespace(namespace)
+  const { dialect } = session
+  const scope = alsoInNamespace(dialect, namespace)
   const page = limit === undefined ? '' : ' LIMIT ?'
   const rows = await session.run(
-    `${SELECT} cancel_requested_at IS NOT NULL AND status = 'cancelled'${scope.text}
+    `${SELECT} cancel_requested_at IS NOT NULL AND ${dialect.unindexed('status')} = 'cancelled'${scope.text}
      ORDER BY cancel_requested_at, id${page}`,
     [...scope.bindings, ...(limit === undefined ? [] : [limit])]
   )

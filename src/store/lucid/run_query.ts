@@ -1,9 +1,23 @@
 /*
  * Listings: a `RunQuery` as a WHERE clause, so that the database filters, orders, pages and counts. The
  * text is put together from fixed parts; everything a caller gave is a parameter.
+ *
+ * Every index that finds runs by workflow, namespace or status has the start of the run behind the status,
+ * so a page is put together from the first rows of each status. Otherwise a planner has to guess whether
+ * walking all runs by age is shorter, and guesses wrong where what is asked for is old.
  */
-import { runPageWindow, type AttributeOperator, type RunQuery } from '../../types/query.ts'
-import type { WorkflowRun } from '../../types/run.ts'
+import {
+  type AttributeFilter,
+  type AttributeOperator,
+  runPageWindow,
+  type RunQuery,
+} from '../../types/query.ts'
+import {
+  LIVE_RUN_STATUSES,
+  type RunStatus,
+  TERMINAL_RUN_STATUSES,
+  type WorkflowRun,
+} from '../../types/run.ts'
 import { indexedAttribute } from '../ports/attribute_rules.ts'
 import { isBlankOrigin, wantedNamespace } from '../ports/run_rules.ts'
 import { type Binding, type Dialect, startsWith } from './dialect.ts'
@@ -15,6 +29,9 @@ interface Predicate {
   text: string
   bindings: Binding[]
 }
+
+/** Holds for every run. */
+export const EVERY_RUN = '1 = 1'
 
 const NOTHING: Predicate = { text: '1 = 0', bindings: [] }
 
@@ -30,48 +47,112 @@ const OPERATORS: Record<AttributeOperator, string> = {
 export async function listRuns(session: Session, query: RunQuery): Promise<WorkflowRun[]> {
   const { limit, offset } = runPageWindow(query)
   if (limit === 0) return []
-  const where = whereRuns(session.dialect, query)
-  const bindings = [...where.bindings]
-  let text = `SELECT ${listed(RUN_COLUMNS, 'r')} FROM ${T.runs} r WHERE ${where.text}
-    ORDER BY r.created_at ${query.oldestFirst ? 'ASC' : 'DESC'}, r.id ${query.oldestFirst ? 'ASC' : 'DESC'}`
-  if (limit !== undefined) {
-    text += ' LIMIT ? OFFSET ?'
-    bindings.push(limit, offset)
-  }
+  const { text, bindings } = selectRuns(session.dialect, RUN_COLUMNS, query, { limit, offset })
   const rows = await session.adhoc(text, bindings)
   return rows.map(readRun)
 }
 
 export async function countRuns(session: Session, query: RunQuery): Promise<number> {
-  const where = whereRuns(session.dialect, query)
-  const text = `SELECT count(*) AS total FROM ${T.runs} r WHERE ${where.text}`
-  const [row] = await session.adhoc(text, where.bindings)
+  const wanted = query.statuses && byStatus(query)
+  const parts = (wanted ?? [query]).map((each) => whereRuns(session.dialect, each))
+  const counts = parts.map(({ text }) => `SELECT count(*) AS total FROM ${T.runs} r WHERE ${text}`)
+  const [row] = await session.adhoc(
+    `SELECT sum(total) AS total FROM (${counts.join(' UNION ALL ')}) AS counts`,
+    parts.flatMap(({ bindings }) => bindings)
+  )
   return numberOf(row.total) ?? 0
+}
+
+/** Columns of the runs of a page, in its order. */
+export function selectRuns(
+  dialect: Dialect,
+  columns: readonly string[],
+  query: RunQuery,
+  { limit, offset }: { limit: number | undefined; offset: number }
+): Predicate {
+  const order = (run: string) => {
+    const direction = query.oldestFirst ? 'ASC' : 'DESC'
+    return `ORDER BY ${run}.created_at ${direction}, ${run}.id ${direction}`
+  }
+  const parts = limit === undefined ? undefined : byStatus(query)
+  if (limit === undefined || !parts) {
+    const where = whereRuns(dialect, query)
+    const page = limit === undefined ? '' : ' LIMIT ? OFFSET ?'
+    return {
+      text: `SELECT ${listed(columns, 'r')} FROM ${T.runs} r WHERE ${where.text} ${order('r')}${page}`,
+      bindings: [...where.bindings, ...(limit === undefined ? [] : [limit, offset])],
+    }
+  }
+  const firsts = parts.map((part) => {
+    const where = whereRuns(dialect, part)
+    return {
+      text: `SELECT * FROM (SELECT r.id, r.created_at FROM ${T.runs} r WHERE ${where.text}
+        ${order('r')} LIMIT ?) AS first`,
+      bindings: [...where.bindings, offset + limit],
+    }
+  })
+  return {
+    text: `SELECT ${listed(columns, 'r')} FROM (
+      SELECT id, created_at FROM (${firsts.map(({ text }) => text).join(' UNION ALL ')}) AS found
+      ${order('found')} LIMIT ? OFFSET ?) AS page
+      ${dialect.joinOne(T.runs, 'r', columns, 'r.id = page.id')} ${order('page')}`,
+    bindings: [...firsts.flatMap(({ bindings }) => bindings), limit, offset],
+  }
+}
+
+const STATUSES: readonly RunStatus[] = [...LIVE_RUN_STATUSES, ...TERMINAL_RUN_STATUSES]
+
+/**
+ * A query as one for each status it may find; undefined where another index leads to the runs, or there is
+ * nothing to part.
+ */
+function byStatus(query: RunQuery): RunQuery[] | undefined {
+  const { workflow, namespace, status, statuses, attributes = [] } = query
+  const isByStatus = [workflow, wantedNamespace(namespace), status, statuses].some(
+    (one) => one !== undefined
+  )
+  const bounds = [query.idPrefix, query.updatedBefore, query.updatedAfter, query.wakeBefore]
+  const isByOther = bounds.some((one) => one !== undefined) || attributes.length > 0
+  if (!isByStatus || isByOther) return undefined
+  const wanted = STATUSES.filter(
+    (one) => (status ?? one) === one && (statuses?.includes(one) ?? true)
+  )
+  if (wanted.length === 0) return undefined
+  return wanted.map((one) => ({ ...query, status: one, statuses: undefined }))
 }
 
 /** The predicates of a query over runs under the alias `r`, its page left out. */
 export function whereRuns(dialect: Dialect, query: RunQuery): Predicate {
+  // SQLite walks the runs and looks for the attribute of each, however few have the value: there the first
+  // attribute leads to the runs, and nothing else does.
+  const leads = dialect.name === 'sqlite' ? leading(query.attributes) : undefined
+  const others = (query.attributes ?? []).filter((filter) => filter !== leads)
   const predicates = [
-    ...exact(dialect, query),
+    ...(leads ? [withAttribute(leads, 'IN')] : []),
+    ...exact(dialect, query, leads ? dialect.unindexed : (column) => column),
     ...ranges(query),
-    ...(query.attributes ?? []).map((filter) => attribute(filter)),
+    ...others.map((filter) => withAttribute(filter, 'EXISTS')),
   ]
-  if (predicates.length === 0) return { text: '1 = 1', bindings: [] }
+  if (predicates.length === 0) return { text: EVERY_RUN, bindings: [] }
   return {
     text: predicates.map((predicate) => predicate.text).join(' AND '),
     bindings: predicates.flatMap((predicate) => predicate.bindings),
   }
 }
 
-function* exact(dialect: Dialect, query: RunQuery): Generator<Predicate> {
+function* exact(
+  dialect: Dialect,
+  query: RunQuery,
+  column: (name: string) => string
+): Generator<Predicate> {
   const { workflow, status, statuses, tag, origin, idPrefix } = query
   const namespace = wantedNamespace(query.namespace)
-  if (workflow !== undefined) yield equal('r.workflow', workflow)
-  if (status !== undefined) yield equal('r.status', status)
+  if (workflow !== undefined) yield equal(column('r.workflow'), workflow)
+  if (status !== undefined) yield equal(column('r.status'), status)
   if (statuses !== undefined) {
-    yield { text: dialect.isIn('r.status', 'text'), bindings: [dialect.list(statuses)] }
+    yield { text: dialect.isIn(column('r.status'), 'text'), bindings: [dialect.list(statuses)] }
   }
-  if (namespace !== undefined) yield equal('r.namespace', namespace)
+  if (namespace !== undefined) yield equal(column('r.namespace'), namespace)
   if (tag !== undefined) yield hasTag(dialect, tag)
   if (origin === null) yield { text: `(r.origin IS NULL OR trim(r.origin) = '')`, bindings: [] }
   else if (origin !== undefined) yield isBlankOrigin(origin) ? NOTHING : equal('r.origin', origin)
@@ -111,17 +192,28 @@ function* ranges(query: RunQuery): Generator<Predicate> {
   }
   if (query.before) {
     const { createdAt, id } = query.before
-    yield { text: '(r.created_at, r.id) < (?, ?)', bindings: [createdAt, id.toWellFormed()] }
+    // Not as a comparison of rows: on MySQL no index serves that.
+    yield {
+      text: 'r.created_at <= ? AND (r.created_at < ? OR r.id < ?)',
+      bindings: [createdAt, createdAt, id.toWellFormed()],
+    }
   }
 }
 
-function attribute({ key, op, value }: NonNullable<RunQuery['attributes']>[number]): Predicate {
+/** The attribute that should find the fewest runs. */
+const leading = (filters: AttributeFilter[] = []): AttributeFilter | undefined =>
+  filters.find(({ op }) => op === 'eq') ?? filters.find(({ op }) => op !== 'ne')
+
+function withAttribute({ key, op, value }: AttributeFilter, how: 'IN' | 'EXISTS'): Predicate {
   const wanted = indexedAttribute(value)
   if (wanted === undefined) return NOTHING
   const column = typeof wanted === 'number' ? 'num_value' : 'str_value'
+  const holds = `a."key" = ? AND a.${column} ${OPERATORS[op]} ?`
   return {
-    text: `EXISTS (SELECT 1 FROM ${T.attributes} a
-      WHERE a.run_id = r.id AND a."key" = ? AND a.${column} ${OPERATORS[op]} ?)`,
+    text:
+      how === 'IN'
+        ? `r.id IN (SELECT a.run_id FROM ${T.attributes} a WHERE ${holds})`
+        : `EXISTS (SELECT 1 FROM ${T.attributes} a WHERE a.run_id = r.id AND ${holds})`,
     bindings: [key.toWellFormed(), typeof wanted === 'number' ? wanted : wanted.toWellFormed()],
   }
 }

@@ -33,13 +33,13 @@ const CASES: Case[] = [
   {
     name: 'pending runs of a namespace',
     call: (s) => s.listPendingRuns(20, 'default'),
-    indexes: ['durable_runs_namespace_idx'],
+    indexes: ['durable_runs_by_namespace_idx'],
     orStatus: true,
   },
   {
     name: 'claim of pending runs of a namespace',
     call: (s) => s.claimDueRuns({ ...claim, kind: 'pending', namespace: 'default' }),
-    indexes: ['durable_runs_namespace_idx', RUN_KEY],
+    indexes: ['durable_runs_by_namespace_idx', RUN_KEY],
     orStatus: true,
   },
   {
@@ -55,7 +55,7 @@ const CASES: Case[] = [
   {
     name: 'orphans',
     call: (s) => s.listOrphanedRuns(ms(10), undefined, 20),
-    indexes: ['durable_runs_lease_idx'],
+    indexes: ['durable_runs_orphans_idx'],
     orStatus: true,
   },
   {
@@ -97,13 +97,13 @@ const CASES: Case[] = [
   {
     name: 'the latest row of a name',
     call: (s) => s.getLatestCheckpointByName('run-7', 'step-7'),
-    indexes: ['durable_checkpoints_name_idx'],
+    indexes: ['durable_checkpoints_named_idx'],
   },
   {
     name: 'rows by a prefix of their name',
     adhoc: true,
     call: (s) => s.listCheckpointsByNamePrefix('run-7', ['step-77']),
-    indexes: ['durable_checkpoints_name_idx'],
+    indexes: ['durable_checkpoints_named_idx'],
   },
   {
     name: 'waiters by a prefix',
@@ -154,7 +154,7 @@ const CASES: Case[] = [
     name: 'a page of rows by a prefix of their name',
     adhoc: true,
     call: (s) => s.queryCheckpoints('run-7', { namePrefixes: ['step-77'], limit: 500 }),
-    indexes: ['durable_checkpoints_name_idx'],
+    indexes: ['durable_checkpoints_named_idx'],
   },
   {
     name: 'buffered tokens by prefixes',
@@ -183,7 +183,7 @@ const CASES: Case[] = [
         retryAt: ms(99),
         nowMs: ms(10),
       }),
-    indexes: [RUN_KEY, 'durable_runs_workflow_idx'],
+    indexes: [RUN_KEY, 'durable_runs_by_workflow_idx'],
   },
   {
     name: 'a run through a view',
@@ -325,7 +325,7 @@ for (const dialect of await reachableDialects()) {
     const session = new Session(db)
     const explain = EXPLAIN[dialect]
     for (const { name, call, indexes: named, adhoc, orStatus } of CASES) {
-      const indexes = dialect === 'mysql' && orStatus ? ['durable_runs_status_idx'] : named
+      const indexes = dialect === 'mysql' && orStatus ? ['durable_runs_by_status_idx'] : named
       const sent = await statementsOf(db, () => call(store))
       const variants: string[][] = []
       for (const statement of sent) variants.push(await explain(session, statement))

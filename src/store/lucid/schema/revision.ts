@@ -8,7 +8,7 @@ import { createIndex, createTable, tableExists } from './ddl.ts'
 import { DURABLE_SCHEMA_META_TABLE, SCHEMA } from './tables.ts'
 
 /** Counted up with every change of the DDL. */
-export const DURABLE_SCHEMA_REVISION = 2
+export const DURABLE_SCHEMA_REVISION = 3
 
 export function fingerprint(dialect: DialectName, collation?: string): string {
   const ddl = SCHEMA.flatMap((table) => [

@@ -76,7 +76,12 @@ const index = (
   ...partial,
 })
 
+const list = (name: string, on: string) =>
+  index(name, `${on} id`, { columnsWithoutWhere: on.split(' ') })
+
 const LIVE = "status IN ('pending', 'running', 'suspended', 'blocked')"
+
+export const RUNS_BY_NAMESPACE = 'durable_runs_by_namespace_idx'
 
 /** Until when a run is held; 0 for one that nobody holds. */
 export const LEASE_END = '(CASE WHEN locked_by IS NULL THEN 0 ELSE coalesce(locked_until, 0) END)'
@@ -84,7 +89,9 @@ export const LEASE_END = '(CASE WHEN locked_by IS NULL THEN 0 ELSE coalesce(lock
 const runs: Table = {
   name: DURABLE_TABLES.runs,
   columns: [
-    ...columns({ str: 'id! workflow! workflow_version! status!' }),
+    ...columns({ str: 'id! workflow! workflow_version!' }),
+    // Short, so that on MySQL the lists below end with the id: it adds that only while all of it fits a key.
+    ...columns({ str32: 'status!' }),
     { name: 'namespace', type: 'str', required: true, default: 'default' },
     ...columns(
       { str: 'origin' },
@@ -106,10 +113,11 @@ const runs: Table = {
   ],
   primaryKey: ['id'],
   indexes: [
-    index('durable_runs_status_idx', 'status'),
+    // The order of every list. A key of MySQL ends with the primary one by itself.
+    list('durable_runs_by_status_idx', 'status created_at'),
     index('durable_runs_due_idx', 'status wake_at'),
-    index('durable_runs_namespace_idx', 'namespace status created_at'),
-    index('durable_runs_workflow_idx', 'workflow status created_at'),
+    list(RUNS_BY_NAMESPACE, 'namespace status created_at'),
+    list('durable_runs_by_workflow_idx', 'workflow status created_at'),
     index('durable_runs_created_idx', 'created_at id'),
     index('durable_runs_updated_idx', 'status updated_at'),
     index('durable_runs_cancel_idx', 'cancel_requested_at', {
@@ -123,12 +131,14 @@ const runs: Table = {
       where: 'wake_requested_at IS NOT NULL',
       columnsWithoutWhere: ['status', 'wake_requested_at'],
     }),
+    // SQLite takes it for the longest way unless the status comes first.
     {
-      name: 'durable_runs_lease_idx',
-      columns: [LEASE_END, 'id'],
+      name: 'durable_runs_orphans_idx',
+      columns: ['status', LEASE_END, 'id'],
       where: "status = 'running'",
       columnsWithoutWhere: ['status', 'locked_until'],
     },
+    index('durable_runs_origin_idx', 'origin status', { where: 'origin IS NOT NULL' }),
   ],
 }
 
@@ -153,7 +163,10 @@ const checkpoints: Table = {
   ),
   primaryKey: ['run_id', 'seq'],
   indexes: [
-    index('durable_checkpoints_name_idx', 'run_id name'),
+    // On MySQL there is no room for more.
+    index('durable_checkpoints_named_idx', 'run_id name seq', {
+      columnsWithoutWhere: ['run_id', 'name'],
+    }),
     index('durable_checkpoints_pending_idx', 'run_id seq', {
       where: "status = 'pending'",
       columnsWithoutWhere: ['run_id', 'status', 'seq'],
