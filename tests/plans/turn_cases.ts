@@ -82,7 +82,7 @@ const polls: Case[] = [
     name: 'unfinished cancels, 50',
     call: (store) => lengthOf(store.listUnfinishedCancels(undefined, 50)),
     times: 2,
-    plus: 20,
+    plus: 120,
   },
   {
     name: 'blocked and due, 50',
