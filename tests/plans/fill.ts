@@ -8,6 +8,7 @@
  */
 import type { Database } from '@adonisjs/lucid/database'
 import { createDurableTables } from '../../src/store/lucid/schema/ensure.ts'
+import { indexesOf } from '../../src/store/lucid/schema/ddl.ts'
 import { DURABLE_TABLES as T, SCHEMA } from '../../src/store/lucid/schema/tables.ts'
 import type { Dialect } from '../helpers/databases.ts'
 
@@ -56,7 +57,7 @@ export async function fill(db: Database, dialect: Dialect, runs: number): Promis
   await createDurableTables(db)
   const send = (text: string) => db.rawQuery(text)
   for (const table of SCHEMA) {
-    for (const { name } of table.indexes) {
+    for (const { name } of indexesOf(dialect, table)) {
       await send(`DROP INDEX ${name}${dialect === 'mysql' ? ` ON ${table.name}` : ''}`)
     }
   }

@@ -70,7 +70,6 @@ const polls: Case[] = [
     call: (store) => lengthOf(store.listOrphanedRuns(NOW, undefined, 100)),
     times: 2,
     plus: 20,
-    elsewhere: { mysql: { words: 'running', where: `status = 'running'` } },
   },
   {
     name: 'running, all',

@@ -89,13 +89,42 @@ export async function listOrphanedRuns(
   const { dialect } = session
   const scope = alsoInNamespace(dialect, namespace)
   const page = limit === undefined ? '' : ' LIMIT ?'
-  // MySQL has no index over an expression: there it reads what is running.
+  if (dialect.name === 'mysql') return orphansByBranch(session, nowMs, scope, limit)
   const rows = await session.run(
     `${SELECT} status = 'running' AND ${LEASE_END} <= ?${scope.text}
      ORDER BY ${LEASE_END}, id${page}`,
     [nowMs, ...scope.bindings, ...(limit === undefined ? [] : [limit])]
   )
   return rows.map(readRun)
+}
+
+/** Without an index over the end of a lease: what somebody held too long, and what nobody holds. */
+async function orphansByBranch(
+  session: Session,
+  nowMs: number,
+  scope: { text: string; bindings: Binding[] },
+  limit: number | undefined
+): Promise<WorkflowRun[]> {
+  const page = limit === undefined ? '' : ' LIMIT ?'
+  const tail: Binding[] = [...scope.bindings, ...(limit === undefined ? [] : [limit])]
+  const branch = (condition: string, order: string) =>
+    `SELECT * FROM (${SELECT} status = 'running' AND ${condition}${scope.text}
+     ORDER BY ${order}id${page}) AS branch`
+  const lapsed = branch('locked_until <= ? AND locked_by IS NOT NULL', 'locked_until, ')
+  const endless = branch('locked_until IS NULL AND locked_by IS NOT NULL', '')
+  const unheld = branch('locked_by IS NULL', '')
+  const rows = await session.run(`${lapsed} UNION ALL ${endless} UNION ALL ${unheld}`, [
+    nowMs,
+    ...tail,
+    ...tail,
+    ...tail,
+  ])
+  const leaseEnd = ({ lockedBy, lockedUntil }: WorkflowRun) =>
+    lockedBy === undefined ? 0 : (lockedUntil ?? 0)
+  return rows
+    .map(readRun)
+    .sort((a, b) => leaseEnd(a) - leaseEnd(b) || compareText(a.id, b.id))
+    .slice(0, limit)
 }
 
 export async function listUnfinishedCancels(

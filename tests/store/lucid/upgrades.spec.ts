@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from '@japa/runner'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
-import { createIndex, createTable } from '../../../src/store/lucid/schema/ddl.ts'
+import { createIndex, createTable, indexesOf } from '../../../src/store/lucid/schema/ddl.ts'
 import { DURABLE_SCHEMA_REVISION } from '../../../src/store/lucid/schema/revision.ts'
 import {
   DURABLE_SCHEMA_META_TABLE,
@@ -24,7 +24,7 @@ const COLLATIONS = { exact: '{exact}', table: '{table}' }
 function currentDdl(dialect: Dialect): string {
   const statements = SCHEMA.flatMap((table) => [
     createTable(dialect, table, COLLATIONS),
-    ...table.indexes.map((index) => createIndex(dialect, table, index)),
+    ...indexesOf(dialect, table).map((index) => createIndex(dialect, table, index)),
   ])
   return statements.map((statement) => `${statement};\n`).join('')
 }

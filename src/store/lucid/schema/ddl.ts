@@ -99,6 +99,10 @@ export function createTable(
   return `CREATE TABLE IF NOT EXISTS "${table.name}" (${parts.join(', ')})${options}`
 }
 
+/** The indexes that a table has on this dialect. */
+export const indexesOf = (dialect: DialectName, { indexes }: Table): Index[] =>
+  indexes.filter(({ onlyWithoutWhere }) => dialect === 'mysql' || !onlyWithoutWhere)
+
 export function createIndex(dialect: DialectName, table: Table, index: Index): string {
   if (dialect === 'mysql') {
     const columns = index.columnsWithoutWhere ?? index.columns

@@ -19,6 +19,7 @@ import {
   dropTable,
   type Inventory,
   takeInventory,
+  indexesOf,
 } from './ddl.ts'
 import { fingerprint, readMarker, writeMarker } from './revision.ts'
 import { DURABLE_SCHEMA_META_TABLE, DURABLE_TABLES, SCHEMA, type Table } from './tables.ts'
@@ -124,7 +125,7 @@ async function complete(repair: Repair): Promise<string[]> {
   for (const table of SCHEMA) {
     if (inventory.tables.has(table.name)) added.push(...(await repairTable(repair, table)))
     else await sql.adhoc(createTable(name, table, collations), [])
-    for (const index of table.indexes) {
+    for (const index of indexesOf(name, table)) {
       if (!inventory.indexes.has(index.name)) await sql.adhoc(createIndex(name, table, index), [])
     }
   }

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import type { DialectName } from '../dialect.ts'
 import type { Sql } from '../session.ts'
-import { createIndex, createTable, tableExists } from './ddl.ts'
+import { createIndex, createTable, indexesOf, tableExists } from './ddl.ts'
 import { DURABLE_SCHEMA_META_TABLE, SCHEMA } from './tables.ts'
 
 /** Counted up with every change of the DDL. */
@@ -13,7 +13,7 @@ export const DURABLE_SCHEMA_REVISION = 3
 export function fingerprint(dialect: DialectName, collation?: string): string {
   const ddl = SCHEMA.flatMap((table) => [
     createTable(dialect, table),
-    ...table.indexes.map((index) => createIndex(dialect, table, index)),
+    ...indexesOf(dialect, table).map((index) => createIndex(dialect, table, index)),
   ])
   const parts = [String(DURABLE_SCHEMA_REVISION), dialect, ...ddl.sort(), collation ?? '']
   return createHash('sha256').update(parts.join('\n')).digest('hex')

@@ -42,6 +42,8 @@ export interface Index {
   where?: string
   /** Columns where it has not, or no index over an expression. */
   columnsWithoutWhere?: string[]
+  /** Only where the dialect has neither. */
+  onlyWithoutWhere?: boolean
 }
 
 export interface Table {
@@ -138,6 +140,7 @@ const runs: Table = {
       where: "status = 'running'",
       columnsWithoutWhere: ['status', 'locked_until'],
     },
+    { name: 'durable_runs_unheld_idx', columns: ['status', 'locked_by'], onlyWithoutWhere: true },
     index('durable_runs_origin_idx', 'origin status', { where: 'origin IS NOT NULL' }),
   ],
 }
