@@ -6,10 +6,13 @@
  *   npm test -- --files=history --tests="title"    the usual Japa filters
  *   npm test -- --files="tests/api/**"    such a glob is read as a glob, which Japa does not do
  *
+ *   TEST_SHARDS=1 npm test                everything in one process; default two side by side
+ *
  * The exit code is 1 when a test, a hook, an import or the runner itself failed, or when nothing was found
  * to run: a filter that matches nothing is a mistake, not a success.
  */
 import { globSync, statSync, writeSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { assert } from '@japa/assert'
@@ -17,6 +20,7 @@ import { expectTypeOf } from '@japa/expect-type'
 import { fileSystem } from '@japa/file-system'
 import { configure, processCLIArgs, run } from '@japa/runner'
 import type { PluginFn } from '@japa/runner/types'
+import { runShards, shardOf } from './test_shards.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const EVERYTHING = 'tests/**/*.spec.ts'
@@ -25,6 +29,13 @@ const EVERYTHING = 'tests/**/*.spec.ts'
 const LEAK_GRACE_MS = 15_000
 
 const [paths, flags] = splitArguments(process.argv.slice(2))
+const [shard, shards] = (process.env.TEST_SHARD ?? '').split('/').map(Number)
+// Not for the suites that tests start themselves.
+delete process.env.TEST_SHARD
+if (paths.length === 0 && flags.length === 0 && shards === undefined) {
+  const wanted = Number(process.env.TEST_SHARDS ?? Math.min(2, availableParallelism()))
+  if (wanted > 1) process.exit(await runShards(wanted))
+}
 let counts = () => ({ total: 0, passed: 0, failed: 0 })
 let finished = false
 
@@ -69,7 +80,9 @@ function specFiles(wanted: string[]): string[] {
     if (wanted.length && files.length === 0) throw new Error(`No spec file matches "${path}"`)
     return files
   })
-  return [...new Set(found)].sort().map((file) => resolve(ROOT, file))
+  const files = [...new Set(found)].sort()
+  const own = shards === undefined ? files : shardOf(files, shard, shards)
+  return own.map((file) => resolve(ROOT, file))
 }
 
 /** Keeps the runner within reach of the exit handler. */
