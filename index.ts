@@ -70,8 +70,10 @@ export type {
   OperatingApi,
   ReadApi,
   RedispatchResult,
+  FireOptions,
   RegisteringApi,
   RunsApi,
+  SchedulesApi,
   UpdateResult,
   UpdateValidator,
   UpkeepApi,
@@ -116,6 +118,23 @@ export type {
   WorkerLoopEngine,
   WorkerLoopOptions,
 } from './src/loop/main.ts'
+
+// Schedules
+export { resolveSchedules, runSchedules } from './src/schedules/scheduler.ts'
+export type {
+  ResolvedSchedule,
+  ScheduleFailure,
+  ScheduleReport,
+  SchedulingEngine,
+} from './src/schedules/scheduler.ts'
+export type { ScheduleClient } from './src/schedules/schedule_client.ts'
+export type {
+  LazyWorkflowImport,
+  NewSchedule,
+  ScheduledInputOf,
+  ScheduledRef,
+  ScheduledWorkflow,
+} from './src/types/scheduled_workflow.ts'
 
 // Stores
 export { InMemoryStateStore } from './src/store/memory/memory_store.ts'
@@ -244,7 +263,15 @@ export type {
   TerminalRunStatus,
   WorkflowRun,
 } from './src/types/run.ts'
-export type { ScheduleRecord } from './src/types/schedule.ts'
+export type {
+  PersistedSchedule,
+  ScheduleCadence,
+  ScheduleInfo,
+  ScheduleOptions,
+  ScheduleRecord,
+  ScheduleSource,
+  WorkflowScheduleConfig,
+} from './src/types/schedule.ts'
 export { DURABLE_STEP_CONFIG, DURABLE_STEP_META, DURABLE_STEP_NAME } from './src/types/step.ts'
 export type {
   BackoffStrategy,

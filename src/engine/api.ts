@@ -20,10 +20,12 @@ import type { PublishOptions } from './delivery/events.ts'
 import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
 import type { InsightApi, OperatingApi, RedispatchResult } from './operating_api.ts'
+import type { FireOptions, SchedulesApi } from './schedules_api.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 
 export type { CancelOptions, PublishOptions, UpdateResult, UpdateValidator, WaitOptions }
 export type { InsightApi, OperatingApi, RedispatchResult }
+export type { FireOptions, SchedulesApi }
 
 export interface RegisteringApi {
   /**
@@ -190,4 +192,5 @@ export interface EngineApi
     ReadApi,
     InsightApi,
     ListeningApi,
+    SchedulesApi,
     UpkeepApi {}

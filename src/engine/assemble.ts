@@ -2,12 +2,15 @@
  * The composition root: builds the collaborators in order and connects them. Nobody receives the engine;
  * each receives ports and narrow interfaces.
  */
-import { InvalidArgumentError } from '../errors.ts'
+import { InvalidArgumentError, StoreCapabilityError } from '../errors.ts'
 import { systemRandom } from '../foundation/backoff.ts'
 import { bestEffort } from '../foundation/failure.ts'
 import { Quotas } from '../flow/quotas.ts'
 import { Singletons } from '../flow/singletons.ts'
+import { ScheduleClient } from '../schedules/schedule_client.ts'
+import { Firing, Scheduler } from '../schedules/scheduler.ts'
 import { fullStore, type FullStore } from '../store/full_store.ts'
+import { SCHEDULE_MEMBERS } from '../store/ports/members.ts'
 import { TransportPool } from '../transport/pool.ts'
 import { LeaseKeeper } from '../turns/lease_keeper.ts'
 import type { TurnNeeds } from '../turns/needs.ts'
@@ -67,12 +70,15 @@ export interface Collaborators {
   queue: TurnQueue
   warm: WarmRuns
   heartbeats: Heartbeats
+  scheduler: Scheduler
+  schedules: ScheduleClient
 }
 
 export function assemble(config: EngineConfig): Collaborators {
   const { clock, timers, namespace, turns: settings } = config
   const report = (error: unknown, what: string) => config.logger.error(`durable: ${what}`, error)
   const store = fullStore(config.store)
+  if (config.persistedSchedules) requireScheduleRows(store)
   const registry = new Registry()
   const hub = new EventHub({ clock, report })
   const interceptors = new InterceptorChain()
@@ -220,6 +226,15 @@ export function assemble(config: EngineConfig): Collaborators {
     isExecuting,
     report,
   })
+  const warn = (message: string) => config.logger.warn(message)
+  const firing = new Firing({
+    store,
+    timers,
+    drain,
+    report,
+    start: (...run) => starter.start(...run),
+  })
+  const scheduler = new Scheduler({ firing, store, clock, warn })
   return {
     store,
     registry,
@@ -262,7 +277,24 @@ export function assemble(config: EngineConfig): Collaborators {
     queue,
     warm,
     heartbeats,
+    scheduler,
+    schedules: new ScheduleClient({
+      store,
+      firing,
+      clock,
+      namespace,
+      isTaken: (key) => scheduler.has(key),
+      maxPayloadBytes,
+    }),
   }
+}
+
+function requireScheduleRows({ base, capabilities }: FullStore): void {
+  if (capabilities.schedules) return
+  const missing = SCHEDULE_MEMBERS.filter((name) => base[name] === undefined)
+  throw new StoreCapabilityError(
+    `persistedSchedules needs a store that keeps schedules; this one lacks ${missing.join(', ')}`
+  )
 }
 
 /** The pool, for what cannot do without one. */

@@ -70,6 +70,8 @@ export interface WorkflowEngineDeps {
   turnSlots?: number
   /** Age of a buffered event ('7d' or ms) after which it is never delivered; default: kept until taken. */
   eventBufferTtl?: number | string
+  /** A tick fires persisted schedules too; default false. */
+  persistedSchedules?: boolean
   /** Builds `DurableWebhook.url` from a token; without it a webhook has none. */
   webhookUrl?: (token: string) => string
   /** Largest payload in bytes of JSON (ours); default 8 MiB. */
@@ -87,6 +89,7 @@ export interface EngineConfig {
   maxRecoveryAttempts: number
   timerBatchSize: number
   turnSlots: number
+  persistedSchedules: boolean
   runDispatcher?: RunDispatcher
   carriers: {
     traceparent: () => string | undefined
@@ -120,6 +123,7 @@ export function resolveDeps(deps: WorkflowEngineDeps): EngineConfig {
     maxRecoveryAttempts: count('maxRecoveryAttempts', deps.maxRecoveryAttempts, Infinity),
     timerBatchSize: count('timerBatchSize', deps.timerBatchSize, 500),
     turnSlots: Math.max(1, count('turnSlots', deps.turnSlots, 100)),
+    persistedSchedules: deps.persistedSchedules ?? false,
     runDispatcher: deps.runDispatcher,
     carriers: {
       traceparent: deps.traceparent ?? (() => undefined),

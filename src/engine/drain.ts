@@ -2,7 +2,7 @@
  * Draining: no new work is picked up, work in flight and what follows from it is waited for, within one
  * budget.
  */
-import type { Timers } from '../foundation/clock.ts'
+import type { Cancel, Timers } from '../foundation/clock.ts'
 
 export interface DrainOptions {
   timers: Timers
@@ -14,6 +14,7 @@ export class Drain {
   readonly #options: DrainOptions
   /** Detached effects that still write. */
   readonly #effects = new Set<Promise<unknown>>()
+  readonly #listeners = new Set<() => void>()
   #draining = false
   #spentMs = 0
   #shorten?: (ms: number) => void
@@ -36,9 +37,17 @@ export class Drain {
     return work
   }
 
+  /** Calls back once when a drain begins; the answer calls it off. */
+  onBegin(listener: () => void): Cancel {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
   /** Stops pickups; `spentMs` already waited comes off the budget, also of a drain under way. */
   begin(spentMs?: number): void {
     this.#draining = true
+    for (const listener of this.#listeners) listener()
+    this.#listeners.clear()
     if (spentMs === undefined || !Number.isFinite(spentMs) || spentMs <= 0) return
     this.#spentMs += spentMs
     this.#shorten?.(spentMs)

@@ -7,8 +7,10 @@ import { knownChildrenOf } from '../insight/lineage.ts'
 import { fanMembers, runDetail } from '../insight/run_detail.ts'
 import { waitingFor } from '../insight/waiting.ts'
 import { assemble, type Collaborators, servingPool } from './assemble.ts'
-import type { EngineApi } from './api.ts'
+import type { EngineApi, FireOptions } from './api.ts'
 import { type EngineConfig, resolveDeps, type WorkflowEngineDeps } from './deps.ts'
+import type { ScheduleClient } from '../schedules/schedule_client.ts'
+import { fire, type ScheduleReport } from '../schedules/scheduler.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
@@ -30,6 +32,8 @@ import type {
   RunDetailOptions,
   RunScope,
 } from '../types/run_detail.ts'
+import type { ScheduleInfo, ScheduleSource } from '../types/schedule.ts'
+import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 import type { StepHandler } from '../types/step.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
 import type { RegisterOptions, StartOptions, WorkflowRef } from '../types/workflow.ts'
@@ -247,6 +251,39 @@ export class WorkflowEngine implements EngineApi {
 
   use(interceptor: StepInterceptor): () => void {
     return this.#parts.interceptors.use(interceptor)
+  }
+
+  registerSchedules(
+    schedules: readonly ScheduledWorkflow[],
+    source: ScheduleSource = 'config'
+  ): Promise<void> {
+    return this.#parts.scheduler.add(schedules, source)
+  }
+
+  resolveKnownSchedules(): Promise<void> {
+    return this.#parts.scheduler.resolve()
+  }
+
+  fireSchedules(options: FireOptions = {}): Promise<ScheduleReport> {
+    const { clock, persistedSchedules } = this.#config
+    const { now = clock(), schedules, persisted = persistedSchedules } = options
+    return fire(this.#parts, now, { schedules, persisted })
+  }
+
+  listSchedules(nowMs = this.#config.clock()): Promise<ScheduleInfo[]> {
+    return this.#parts.scheduler.list(nowMs)
+  }
+
+  setSchedulePaused(key: string, paused: boolean): boolean {
+    return this.#parts.scheduler.setPaused(key, paused)
+  }
+
+  triggerSchedule(key: string, nowMs = this.#config.clock()): Promise<RunResult | null> {
+    return this.#parts.scheduler.trigger(key, nowMs)
+  }
+
+  get schedules(): ScheduleClient {
+    return this.#parts.schedules
   }
 
   runPending(nowMs = this.#config.clock()): Promise<RunResult[]> {

@@ -15,6 +15,12 @@ export const MAX_KEY_BYTES = 255
 
 export const stepIdOf = (runId: string, seq: number): string => `${runId}:${seq}`
 
+/** The run of one window of a schedule. */
+export const scheduledIdOf = (key: string, window: string): string => `sched:${key}:${window}`
+
+/** Tag of every run of a schedule. */
+export const scheduleTag = (key: string): string => `schedule:${key}`
+
 export const childIdOf = (runId: string, seq: number): string => `${runId}.child.${seq}`
 
 /** Id of one child of a fan; `wave` is absent when all of them start at once. */

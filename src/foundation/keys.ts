@@ -7,6 +7,9 @@ import { MAX_KEY_BYTES } from './ids.ts'
 /** Longest checkpoint name or step id, in bytes of UTF-8. */
 export const MAX_NAME_BYTES = 512
 
+/** Longest key of a schedule, in bytes of UTF-8: its runs and their children are named after it. */
+export const MAX_SCHEDULE_KEY_BYTES = 200
+
 /** What is wrong with a key, as the end of a sentence; undefined when nothing is. */
 export function keyProblem(value: unknown, maxBytes: number = MAX_KEY_BYTES): string | undefined {
   if (typeof value !== 'string') return `must be a string, got ${describeType(value)}`

@@ -2,19 +2,23 @@
  * One tick of upkeep: every poll an engine has, in order and each in isolation. The polls are the last
  * resort of every wake; whoever has no worker loop calls this.
  */
-import type { UpkeepApi } from '../engine/api.ts'
+import type { SchedulesApi, UpkeepApi } from '../engine/api.ts'
+import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 
 /** What a tick needs of an engine. */
-export type TickEngine = Pick<UpkeepApi, 'runPending' | 'recoverIncomplete' | 'resumeDueTimers'>
+export type TickEngine = Pick<UpkeepApi, 'runPending' | 'recoverIncomplete' | 'resumeDueTimers'> &
+  Pick<SchedulesApi, 'fireSchedules'>
 
 export interface TickOptions {
   /** Epoch ms; default the engine's clock. */
   now?: number
+  /** What the schedules phase fires, resolved; default the schedules that the engine knows. */
+  schedules?: readonly ScheduledWorkflow[]
 }
 
 /** A phase that failed; the others ran. */
 export interface TickError {
-  /** The engine method. */
+  /** The engine method, or `runSchedules`: once for each schedule that failed. */
   phase: string
   error: unknown
 }
@@ -36,7 +40,7 @@ export interface Phase {
   name: string
   counts: TickCount
   /** Resolves when everything the phase moved came to rest; answers how many runs that were. */
-  run(engine: TickEngine, now?: number): Promise<number>
+  run(engine: TickEngine, options: TickOptions, onError: (error: unknown) => void): Promise<number>
 }
 
 const countOf = async (moved: Promise<unknown[]>): Promise<number> => {
@@ -49,17 +53,26 @@ export const PHASES: readonly Phase[] = [
   {
     name: 'runPending',
     counts: 'pending',
-    run: async (engine, now) => countOf(engine.runPending(now)),
+    run: async (engine, { now }) => countOf(engine.runPending(now)),
   },
   {
     name: 'recoverIncomplete',
     counts: 'recovered',
-    run: async (engine, now) => countOf(engine.recoverIncomplete(now)),
+    run: async (engine, { now }) => countOf(engine.recoverIncomplete(now)),
   },
   {
     name: 'resumeDueTimers',
     counts: 'timers',
-    run: async (engine, now) => countOf(engine.resumeDueTimers(now)),
+    run: async (engine, { now }) => countOf(engine.resumeDueTimers(now)),
+  },
+  {
+    name: 'runSchedules',
+    counts: 'scheduled',
+    async run(engine, { now, schedules }, onError) {
+      const { started, failures } = await engine.fireSchedules({ now, schedules })
+      for (const { error } of failures) onError(error)
+      return started.length
+    },
   },
 ]
 
@@ -70,10 +83,11 @@ export const PHASES: readonly Phase[] = [
 export async function runTick(engine: TickEngine, options: TickOptions = {}): Promise<TickResult> {
   const result = emptyTick()
   for (const { name, counts, run } of PHASES) {
+    const onError = (error: unknown) => void result.errors.push({ phase: name, error })
     try {
-      result[counts] += await run(engine, options.now)
+      result[counts] += await run(engine, options, onError)
     } catch (error) {
-      result.errors.push({ phase: name, error })
+      onError(error)
     }
   }
   return result

@@ -6,7 +6,9 @@
 import type { UpkeepApi } from '../engine/api.ts'
 import { type Cancel, keepProcessAlive, systemTimers } from '../foundation/clock.ts'
 import { messageOf } from '../foundation/failure.ts'
-import { PHASES, type Phase, type TickCount, type TickEngine } from './tick.ts'
+import { resolveSchedules } from '../schedules/scheduler.ts'
+import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
+import { PHASES, type Phase, type TickCount, type TickEngine, type TickOptions } from './tick.ts'
 
 /** What the loop needs of an engine. */
 export type WorkerLoopEngine = TickEngine &
@@ -24,6 +26,8 @@ export interface WorkerLoopOptions {
   /** Ends the loop when it settles, either way. */
   stopSignal: Promise<unknown>
   logger: WorkerLogger
+  /** What the loop fires; lazy imports are resolved first. Default: the schedules that the engine knows. */
+  schedules?: readonly ScheduledWorkflow[]
   /** Longest wait for turns in flight, in ms; default 10 000. */
   drainTimeoutMs?: number
   /** Waits between ticks; default a timer, which the stop signal cuts short. */
@@ -51,9 +55,10 @@ export async function runWorkerLoop(
   const { intervalMs, logger, drainTimeoutMs = DRAIN_MS, keepAlive = true } = options
   const letGo = keepAlive ? keepProcessAlive() : () => {}
   const pause = new Pause(options.stopSignal, options.sleep)
-  const passes = new Passes(engine, logger)
   let ticks = 0
   try {
+    const schedules = options.schedules && (await resolveSchedules(options.schedules))
+    const passes = new Passes(engine, logger, { schedules })
     engine.startConsumers()
     while (!pause.stopped) {
       ticks++
@@ -72,10 +77,12 @@ export async function runWorkerLoop(
 class Passes {
   readonly #engine: TickEngine
   readonly #logger: WorkerLogger
+  readonly #options: TickOptions
   readonly #underWay = new Map<Phase, Set<Promise<void>>>()
 
-  constructor(engine: TickEngine, logger: WorkerLogger) {
+  constructor(engine: TickEngine, logger: WorkerLogger, options: TickOptions) {
     this.#engine = engine
+    this.#options = options
     this.#logger = logger
   }
 
@@ -99,11 +106,13 @@ class Passes {
   }
 
   async #run({ name, counts, run }: Phase): Promise<void> {
+    const onError = (error: unknown) =>
+      this.#logger.error(`durable: ${name} failed: ${messageOf(error)}`)
     try {
-      const moved = await run(this.#engine)
+      const moved = await run(this.#engine, this.#options, onError)
       if (moved > 0) this.#logger.info(lineFor(counts, moved))
     } catch (error) {
-      this.#logger.error(`durable: ${name} failed: ${messageOf(error)}`)
+      onError(error)
     }
   }
 }

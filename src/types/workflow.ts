@@ -4,6 +4,7 @@
 import type { StepError } from '../foundation/failure.ts'
 import type { StandardSchemaV1 } from '../foundation/standard_schema.ts'
 import type { RunStatus, SearchAttributes } from './run.ts'
+import type { WorkflowScheduleConfig } from './schedule.ts'
 
 /** A workflow class: an instantiable class whose instances have `run`. */
 export interface WorkflowClass<TInput = never, TOutput = unknown> {
@@ -11,6 +12,7 @@ export interface WorkflowClass<TInput = never, TOutput = unknown> {
   new (...args: any[]): { run(ctx: never, input: TInput): TOutput }
   workflow?: WorkflowOptions
   on?: WorkflowTrigger | readonly WorkflowTrigger[]
+  schedule?: WorkflowScheduleConfig | readonly WorkflowScheduleConfig[]
 }
 
 /** A class or a registered name. */
@@ -100,6 +102,8 @@ export interface WorkflowMeta extends WorkflowOptions {
   version: string
   /** The triggers of the class; absent when it has none. */
   on?: WorkflowTrigger[]
+  /** The schedules of the class; absent when it has none. */
+  schedules?: WorkflowScheduleConfig[]
   /** File the class was discovered in. */
   file?: string
 }

@@ -2,6 +2,9 @@ import { test } from '@japa/runner'
 import { runTick, type TickEngine } from '../../src/loop/tick.ts'
 import type { RunResult } from '../../src/types/run.ts'
 
+/** The phase of schedules, with nothing to do. */
+const none = async () => ({ started: [], failures: [] })
+
 const runs = (count: number): RunResult[] =>
   Array.from({ length: count }, (_, index) => ({ runId: `r${index}`, status: 'completed' }))
 
@@ -20,6 +23,10 @@ test.group('Tick', () => {
       runPending: phase('pending', 3),
       recoverIncomplete: phase('recovery', 2),
       resumeDueTimers: phase('timers', 1),
+      fireSchedules: async (options) => ({
+        started: await phase('schedules', 4)(),
+        failures: options?.now === undefined ? [] : [{ key: 'k', error: 1 }],
+      }),
     })
     assert.deepEqual(calls, [
       'pending begins',
@@ -28,12 +35,14 @@ test.group('Tick', () => {
       'recovery ends',
       'timers begins',
       'timers ends',
+      'schedules begins',
+      'schedules ends',
     ])
     assert.deepEqual(result, {
       pending: 3,
       recovered: 2,
       timers: 1,
-      scheduled: 0,
+      scheduled: 4,
       evicted: 0,
       errors: [],
     })
@@ -49,11 +58,21 @@ test.group('Tick', () => {
         throw down
       },
       resumeDueTimers: async () => runs(2),
+      fireSchedules: async () => ({
+        started: runs(1),
+        failures: [
+          { key: 'a', error: down },
+          { key: 'b', error: 'odd' },
+        ],
+      }),
     })
     assert.deepEqual(result.errors, [
       { phase: 'runPending', error: down },
       { phase: 'recoverIncomplete', error: down },
+      { phase: 'runSchedules', error: down },
+      { phase: 'runSchedules', error: 'odd' },
     ])
+    assert.equal(result.scheduled, 1)
     assert.equal(result.timers, 2)
     assert.equal(result.pending, 0)
   })
@@ -66,9 +85,17 @@ test.group('Tick', () => {
       times.push(now)
       return []
     }
-    const engine: TickEngine = { runPending: read, recoverIncomplete: read, resumeDueTimers: read }
+    const engine: TickEngine = {
+      runPending: read,
+      recoverIncomplete: read,
+      resumeDueTimers: read,
+      fireSchedules: (options) => {
+        times.push(options?.now)
+        return none()
+      },
+    }
     await runTick(engine, { now: 5 })
     await runTick(engine)
-    assert.deepEqual(times, [5, 5, 5, undefined, undefined, undefined])
+    assert.deepEqual(times, [5, 5, 5, 5, undefined, undefined, undefined, undefined])
   })
 })

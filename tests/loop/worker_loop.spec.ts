@@ -23,6 +23,7 @@ function fakeEngine(overrides: Partial<WorkerLoopEngine> = {}) {
     runPending: note('runPending', Promise.resolve([])),
     recoverIncomplete: note('recoverIncomplete', Promise.resolve([])),
     resumeDueTimers: note('resumeDueTimers', Promise.resolve([])),
+    fireSchedules: async () => ({ started: [], failures: [] }),
     beginDrain: note('beginDrain', undefined),
     drain: note('drain', Promise.resolve()),
     ...overrides,
