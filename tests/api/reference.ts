@@ -125,6 +125,10 @@ export const MEMBERS: MemberTable[] = [
       'runFacets(query: RunFacetQuery): Promise<RunFacetRow[]>',
       'runValueFacets(axis: RunValueAxis, query: RunFacetQuery, opts?: RunValueFacetOptions): Promise<RunValueFacetRow[]>',
       'getRunChildren(parentRunId: string): Promise<string[]>',
+      'listSchedules(now?: number): Promise<ScheduleInfo[]>',
+      'setSchedulePaused(key: string, paused: boolean): boolean',
+      'triggerSchedule(key: string, now?: number): Promise<RunResult | null>',
+      'readonly schedules: ScheduleClient',
       'subscribe(listener: EngineListener): () => void',
       'use(interceptor: StepInterceptor): () => void',
       'runPending(nowMs?: number): Promise<RunResult[]>',
@@ -140,10 +144,6 @@ export const MEMBERS: MemberTable[] = [
       reliability: [
         'registerQueue(config: never): void',
         'unservedOnErrorRoutes(): Promise<unknown[]>',
-        'listSchedules(now?: number): Promise<unknown[]>',
-        'setSchedulePaused(key: string, paused: boolean): boolean',
-        'triggerSchedule(key: string, now?: number): Promise<RunResult | null>',
-        'readonly schedules: unknown',
         'onDead(listener: (run: WorkflowRun) => void): () => void',
         'onCancel(listener: (runId: string) => void): () => void',
         'onStalled(listener: (info: never) => void): () => void',
@@ -252,7 +252,7 @@ export const VALUES: ValueTable[] = [
       isWorkflowControlFlowSignal: '(error: unknown) => boolean',
       CONTROL_FLOW_SIGNAL: 'symbol',
     },
-    later: { reliability: ['Scheduled', 'runSchedules', 'resolveSchedules'] },
+    later: { reliability: ['Scheduled'] },
   },
   {
     table: 'Errors',
@@ -331,7 +331,11 @@ export const VALUES: ValueTable[] = [
       'transports.memory': '() => TransportFactory',
       'transports.eventEmitter': '() => TransportFactory',
       'stores.lucid': '(config?: LucidStoreConfig) => StoreFactory',
-      'runTick': '(engine: WorkflowEngine, options?: { now?: number }) => Promise<TickResult>',
+      'runTick':
+        '(engine: WorkflowEngine, options?: { now?: number; schedules?: ScheduledWorkflow[] }) => Promise<TickResult>',
+      'runSchedules':
+        '(engine: WorkflowEngine, schedules: ScheduledWorkflow[], nowMs: number, opts?: object) => Promise<unknown>',
+      'resolveSchedules': '(schedules: ScheduledWorkflow[]) => Promise<ScheduledWorkflow[]>',
       'runWorkerLoop': '(engine: WorkflowEngine, options: WorkerLoopOptions) => Promise<number>',
       'TERMINAL_RUN_STATUSES': 'readonly TerminalRunStatus[]',
     },
@@ -385,6 +389,17 @@ export const WRONG: Pick<MemberTable, 'of' | 'members'>[] = [
 
 /** Names of all members of a type. */
 export const KEYS: Record<string, string[]> = {
+  ScheduleClient: [
+    'create',
+    'upsert',
+    'get',
+    'list',
+    'pause',
+    'resume',
+    'trigger',
+    'delete',
+    'tick',
+  ],
   StepDispatchOpts: [
     'queue',
     'priority',
