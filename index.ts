@@ -28,7 +28,7 @@ export { stubsRoot } from './stubs/main.ts'
 // Authoring
 export { getCurrentWorkflowCtx } from './src/authoring/ambient.ts'
 export { BaseWorkflow } from './src/authoring/base_workflow.ts'
-export { OnDiagnostic, OnEvent } from './src/authoring/decorators.ts'
+export { OnDiagnostic, OnEvent, Scheduled } from './src/authoring/decorators.ts'
 export { setWorkflowEngineResolver } from './src/authoring/engine_resolver.ts'
 export type { WorkflowEngineResolver, WorkflowStarter } from './src/authoring/engine_resolver.ts'
 export { attributesOf, readSearchAttributes } from './src/authoring/search_attributes.ts'

@@ -91,7 +91,7 @@ export class Triggers {
 }
 
 /** Old versions stay for their runs; a new run has the newest one, so only its triggers count. */
-function newestOf(workflows: readonly WorkflowMeta[]): WorkflowMeta[] {
+export function newestOf(workflows: readonly WorkflowMeta[]): WorkflowMeta[] {
   const newest = new Map<string, WorkflowMeta>()
   for (const meta of workflows) {
     const other = newest.get(meta.name)

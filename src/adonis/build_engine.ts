@@ -89,6 +89,7 @@ function createEngine(
     compensationTimeoutMs: config.compensationTimeoutMs,
     trackStepStart: config.trackStepStart,
     maxPayloadBytes: config.maxPayloadBytes,
+    persistedSchedules: config.persistedSchedules,
     webhookUrl: config.webhookUrl,
     eventBufferTtl: config.eventBufferTtl,
   })

@@ -6,6 +6,7 @@ import { RuntimeException } from '@adonisjs/core/exceptions'
 import { keyProblem } from '../foundation/keys.ts'
 import { messageOf } from '../foundation/failure.ts'
 import { parseDuration } from '../foundation/duration.ts'
+import { checkSchedule } from '../schedules/scheduler.ts'
 import type { DurableConfig } from './define_config.ts'
 
 type Check = (value: unknown, key: string, config: DurableConfig) => void
@@ -49,6 +50,8 @@ const CHECKS: { [Key in keyof Required<DurableConfig>]: Check } = {
   stepsPath: checkPath,
   continuations: checkContinuations,
   maxPayloadBytes: count(1),
+  schedules: checkSchedules,
+  persistedSchedules: boolean,
   webhookUrl: fn,
   eventBufferTtl: duration,
 }
@@ -72,8 +75,6 @@ const NOT_YET = new Set([
   'remoteAdvanceSilenceMs',
   'scopeReads',
   'blockedPollMs',
-  'schedules',
-  'persistedSchedules',
   'verifyTenant',
   'partition',
   'tenant',
@@ -168,6 +169,21 @@ function checkContinuations(value: unknown, key: string, config: DurableConfig):
   if (value === false) return
   if (!isObject(value)) fail(key, 'must be false or an object { max, idleMs }')
   checkKeys(value, CONTINUATION_CHECKS, key, config)
+}
+
+function checkSchedules(value: unknown, key: string): void {
+  if (!Array.isArray(value)) fail(key, `must be a list of schedules, got ${show(value)}`)
+  const keys = new Set<string>()
+  value.forEach((schedule: { key?: string }, index) => {
+    try {
+      checkSchedule(schedule?.key, schedule)
+    } catch (error) {
+      fail(`${key}[${index}]`, `cannot be used: ${messageOf(error)}`)
+    }
+    if (keys.has(schedule.key!))
+      fail(`${key}[${index}]`, `has the key of another: "${schedule.key}"`)
+    keys.add(schedule.key!)
+  })
 }
 
 function checkPath(value: unknown, key: string): void {

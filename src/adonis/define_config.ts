@@ -5,6 +5,7 @@
 import type { RunDispatcher, WorkflowEngineDeps } from '../engine/deps.ts'
 import type { StateStore } from '../store/state_store.ts'
 import type { Transport } from '../transport/ports.ts'
+import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 import type { StoreFactory } from './stores.ts'
 import type { TransportFactory } from './transports.ts'
 
@@ -73,6 +74,11 @@ export interface StandaloneConfig {
   timerBatchSize?: number
   /** Fallback wake of a run that waits for news; default 300 000, 0 turns it off. */
   reconcileMs?: number
+
+  /** Recurring workflows, fired by workers; wins over a `static schedule` with the same key. */
+  schedules?: ScheduledWorkflow[]
+  /** Workers fire the schedules of `engine.schedules` too; default false. */
+  persistedSchedules?: boolean
 
   /** Builds `DurableWebhook.url` from a token; default none. */
   webhookUrl?: (token: string) => string

@@ -7,6 +7,7 @@ import { DurableError, fromStepError } from '../foundation/failure.ts'
 import { randomId } from '../foundation/ids.ts'
 import type { ChildCallOptions, WorkflowCtx } from '../types/ctx.ts'
 import type { RunResult } from '../types/run.ts'
+import type { WorkflowScheduleConfig } from '../types/schedule.ts'
 import type {
   StartArguments,
   StartOptions,
@@ -44,6 +45,9 @@ export abstract class BaseWorkflow {
 
   /** What starts a run beside calls; `@OnEvent` and `@OnDiagnostic` add to it. */
   static on?: WorkflowTrigger | readonly WorkflowTrigger[]
+
+  /** When runs start by themselves, in any worker; `@Scheduled` adds to it. */
+  static schedule?: WorkflowScheduleConfig | WorkflowScheduleConfig[]
 
   /** The body. Annotate `input`: `start` and `dispatch` take what it says, `start` answers what it returns. */
   abstract run(ctx: WorkflowCtx, input: unknown): unknown

@@ -1,8 +1,9 @@
 /*
- * Class decorators of workflows: what starts a run beside calls. They only stamp `static on`; the
- * AdonisJS binding listens.
+ * Class decorators of workflows: what starts a run beside calls. They only stamp `static on` and
+ * `static schedule`; the AdonisJS binding listens and ticks.
  */
 import { InvalidArgumentError } from '../errors.ts'
+import type { WorkflowScheduleConfig } from '../types/schedule.ts'
 import type {
   DiagnosticsTriggerConfig,
   EmitterTriggerConfig,
@@ -35,6 +36,37 @@ export function OnDiagnostic(config: DiagnosticsTriggerConfig): ClassDecorator {
   return stamping('@OnDiagnostic', { ...config }, diagnosticsProblem)
 }
 
+/**
+ * Starts runs of the workflow on a schedule, or on several: the decorator form of `static schedule`. The
+ * class must be one that is discovered at boot, and a worker must run. Decorators add up, in source order;
+ * a subclass with decorators of its own has only those.
+ *
+ * Throws `InvalidArgumentError` for what is no schedule; its options are checked at boot.
+ */
+export function Scheduled(
+  config: WorkflowScheduleConfig | WorkflowScheduleConfig[]
+): ClassDecorator {
+  const schedules = [config].flat()
+  if (schedules.length === 0 || !schedules.every(isObject)) {
+    throw new InvalidArgumentError('@Scheduled', "needs a schedule: { cron: '0 2 * * *' }")
+  }
+  return (target) => {
+    const later = Object.hasOwn(target, 'schedule') ? schedulesOf(target) : []
+    stamp(target, 'schedule', [...schedules, ...later])
+  }
+}
+
+/** The schedules in a class's `static schedule`. Throws `InvalidArgumentError` for what is none. */
+export function schedulesOf(target: object): WorkflowScheduleConfig[] {
+  const { schedule } = target as {
+    schedule?: WorkflowScheduleConfig | readonly WorkflowScheduleConfig[]
+  }
+  const schedules = [schedule ?? []].flat() as WorkflowScheduleConfig[]
+  if (schedules.every(isObject)) return schedules
+  const what = `static schedule of ${(target as { name?: string }).name}`
+  throw new InvalidArgumentError(what, "must hold schedules: { cron: '0 2 * * *' }")
+}
+
 /** Whether a trigger listens to the diagnostics bus, not to the emitter. */
 export function isDiagnosticsTrigger(
   trigger: WorkflowTrigger
@@ -65,14 +97,13 @@ function stamping(
   return (target) => {
     // Decorators run from the last to the first. Inherited triggers stay those of the base class.
     const later = Object.hasOwn(target, 'on') ? triggersOf(target) : []
-    const value = [trigger, ...later]
-    Object.defineProperty(target, 'on', {
-      value,
-      configurable: true,
-      enumerable: true,
-      writable: true,
-    })
+    stamp(target, 'on', [trigger, ...later])
   }
+}
+
+function stamp(target: object, name: string, value: unknown): void {
+  const property = { value, configurable: true, enumerable: true, writable: true }
+  Object.defineProperty(target, name, property)
 }
 
 function triggerProblem(trigger: WorkflowTrigger): string | undefined {
@@ -96,5 +127,8 @@ function diagnosticsProblem({ lib, event }: DiagnosticsTriggerConfig): string | 
     ? undefined
     : 'takes the name of an event or a pattern as its event'
 }
+
+const isObject = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isName = (value: unknown): value is string => typeof value === 'string' && value !== ''

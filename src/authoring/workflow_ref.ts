@@ -10,7 +10,7 @@ import type {
   WorkflowOptions,
   WorkflowRef,
 } from '../types/workflow.ts'
-import { triggersOf } from './decorators.ts'
+import { schedulesOf, triggersOf } from './decorators.ts'
 import { requireStandardSchema } from './validate_standard.ts'
 
 const FIRST_VERSION = '1'
@@ -32,16 +32,21 @@ export function workflowName(ref: WorkflowRef): string {
 }
 
 /**
- * The `static workflow` of a class, its version '1' unless it declares one, and its triggers. `undefined`
- * for anything that is not a class with a named `static workflow`.
- * Throws `InvalidArgumentError` for a `static on` that cannot be used.
+ * The `static workflow` of a class, its version '1' unless it declares one, its triggers and its schedules.
+ * `undefined` for anything that is not a class with a named `static workflow`.
+ * Throws `InvalidArgumentError` for a `static on` or `static schedule` that cannot be used.
  */
 export function workflowMeta(target: unknown): WorkflowMeta | undefined {
   const options = optionsOf(target)
   if (!options) return undefined
   const meta = { ...options, version: String(options.version ?? FIRST_VERSION) }
   const on = triggersOf(target as object)
-  return on.length === 0 ? meta : { ...meta, on }
+  const schedules = schedulesOf(target as object)
+  return {
+    ...meta,
+    ...(on.length === 0 ? {} : { on }),
+    ...(schedules.length === 0 ? {} : { schedules }),
+  }
 }
 
 /**

@@ -139,6 +139,36 @@ const REFUSED: [title: string, config: unknown, message: string][] = [
     [],
     'config/durable.ts must export an object: export default defineConfig({ … })',
   ],
+  [
+    'schedules that are no list',
+    { schedules: {} },
+    'config.schedules must be a list of schedules, got an object',
+  ],
+  [
+    'a schedule without a key',
+    { schedules: [{ workflow: 'a', everyMs: 1 }] },
+    'config.schedules[0] cannot be used: schedule undefined: the key must be a string',
+  ],
+  [
+    'a schedule without a cadence, by its key',
+    { schedules: [{ key: 'nightly', workflow: 'a' }] },
+    'config.schedules[0] cannot be used: schedule "nightly" needs exactly one of everyMs and cron',
+  ],
+  [
+    'a misspelt option of a schedule',
+    { schedules: [{ key: 'nightly', workflow: 'a', every: '1h' }] },
+    'schedule "nightly" has no option "every": check its spelling, or remove it',
+  ],
+  [
+    'two schedules with one key',
+    {
+      schedules: [
+        { key: 'nightly', workflow: 'a', everyMs: 1 },
+        { key: 'nightly', workflow: 'b', everyMs: 1 },
+      ],
+    },
+    'config.schedules[1] has the key of another: "nightly"',
+  ],
 ]
 
 const LATER = [
@@ -151,8 +181,6 @@ const LATER = [
   'remoteAdvanceSilenceMs',
   'scopeReads',
   'blockedPollMs',
-  'schedules',
-  'persistedSchedules',
   'verifyTenant',
   'partition',
   'tenant',
@@ -187,6 +215,10 @@ test.group('Config checks', () => {
   test('takes everything that works', ({ assert }) => {
     const config: Required<DurableConfig> = {
       role: 'standalone',
+      schedules: [
+        { key: 'nightly', workflow: 'report', cron: '0 2 * * *', timezone: 'Europe/Berlin' },
+      ],
+      persistedSchedules: true,
       transport: 'a',
       transports: { a: memory, b: memory },
       transportPool: ['b'],

@@ -239,6 +239,7 @@ export const VALUES: ValueTable[] = [
       workflowMeta: '(target: unknown) => WorkflowMeta | undefined',
       OnEvent: '(config: EmitterTriggerConfig) => ClassDecorator',
       OnDiagnostic: '(config: DiagnosticsTriggerConfig) => ClassDecorator',
+      Scheduled: '(config: WorkflowScheduleConfig | WorkflowScheduleConfig[]) => ClassDecorator',
       Step: '(nameOrOptions?: string | StepDecoratorOptions) => unknown',
       defineStep:
         "<TInput, TOutput>(name: string, fn: (input: TInput, log: StepLogger) => TOutput | Promise<TOutput>, config?: Omit<StepDecoratorOptions, 'name'>) => StepRef<TInput, TOutput>",
@@ -252,7 +253,6 @@ export const VALUES: ValueTable[] = [
       isWorkflowControlFlowSignal: '(error: unknown) => boolean',
       CONTROL_FLOW_SIGNAL: 'symbol',
     },
-    later: { reliability: ['Scheduled'] },
   },
   {
     table: 'Errors',

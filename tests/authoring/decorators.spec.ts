@@ -3,7 +3,7 @@
  */
 import { test } from '@japa/runner'
 import { BaseWorkflow } from '../../src/authoring/base_workflow.ts'
-import { OnDiagnostic, OnEvent } from '../../src/authoring/decorators.ts'
+import { OnDiagnostic, OnEvent, Scheduled } from '../../src/authoring/decorators.ts'
 import { workflowMeta } from '../../src/authoring/workflow_ref.ts'
 import { InvalidArgumentError } from '../../src/errors.ts'
 import type { DiagnosticsTriggerConfig, EmitterTriggerConfig } from '../../src/types/workflow.ts'
@@ -100,5 +100,52 @@ test.group('Decorators | triggers', () => {
       lib: string
       event?: string | RegExp
     }>()
+  })
+})
+
+test.group('Decorators | schedules', () => {
+  const [nightly, hourly, often] = [
+    { key: 'nightly', cron: '0 2 * * *' },
+    { key: 'hourly', everyMs: 3_600_000 },
+    { key: 'often', everyMs: 1000 },
+  ]
+
+  test('stamp static schedule, in source order, before what the class writes itself', ({
+    assert,
+  }) => {
+    @Scheduled(nightly)
+    @Scheduled([hourly])
+    class Report extends BaseWorkflow {
+      static workflow = { name: 'report' }
+      static schedule = often
+      async run() {}
+    }
+    assert.deepEqual(workflowMeta(Report)?.schedules, [nightly, hourly, often])
+  })
+
+  test('do not leak onto a base class', ({ assert }) => {
+    @Scheduled(nightly)
+    class Base extends BaseWorkflow {
+      static workflow = { name: 'base' }
+      async run() {}
+    }
+    @Scheduled(hourly)
+    class Derived extends Base {
+      static workflow = { name: 'derived' }
+    }
+    assert.deepEqual(workflowMeta(Base)?.schedules, [nightly])
+    assert.deepEqual(workflowMeta(Derived)?.schedules, [hourly])
+  })
+
+  test('what is no schedule is refused', ({ assert }) => {
+    for (const wrong of [undefined, null, '0 2 * * *', []]) {
+      assert.throws(() => Scheduled(wrong as never), /^@Scheduled needs a schedule/)
+    }
+    class Wrong extends BaseWorkflow {
+      static workflow = { name: 'wrong' }
+      static schedule = 'hourly' as never
+      async run() {}
+    }
+    assert.throws(() => workflowMeta(Wrong), /^static schedule of Wrong must hold schedules/)
   })
 })

@@ -9,6 +9,7 @@ import type { WorkflowEngine } from '../../engine/workflow_engine.ts'
 import type { Transport } from '../../transport/ports.ts'
 import type { WorkerLogger } from '../../loop/worker_loop.ts'
 import { discoverAtBoot } from '../boot_discovery.ts'
+import { registerSchedulesAtBoot } from '../boot_schedules.ts'
 import { Triggers } from '../boot_triggers.ts'
 import { type Built, buildEngine } from '../build_engine.ts'
 import { checkConfig } from '../config_checks.ts'
@@ -73,7 +74,7 @@ export class StoreRole {
   }
 
   /**
-   * Registers the application's workflows, serves its steps, and begins to listen for what starts workflows
+   * Registers the application's workflows and schedules, serves its steps, and begins to listen for what starts workflows
    * where this process serves requests. A process that does not would start the runs of events that it
    * only happens to emit; one with a worker loop listens from `work` on.
    */
@@ -87,6 +88,8 @@ export class StoreRole {
       servesSteps: members.some(({ transport }) => transport.handle !== undefined),
       warn: (message) => logger.warn(`durable: ${message}`),
     })
+    const configured = this.#config.schedules
+    await registerSchedulesAtBoot({ engine, configured, workflows })
     this.#triggers = new Triggers({ app: this.#app, engine, workflows, logger })
     if (this.#servesRequests) await this.#triggers.attach()
   }
@@ -95,6 +98,7 @@ export class StoreRole {
   async startEmbeddedLoop(): Promise<void> {
     if (!this.#config.worker?.embedded || !this.#servesRequests || this.#shutdown) return
     const { engine } = await this.#build()
+    await engine.resolveKnownSchedules()
     const logger = await this.#app.container.make('logger')
     void this.#loop.runEmbedded(engine, { ...this.loopSettings, logger })
   }
@@ -102,6 +106,7 @@ export class StoreRole {
   /** Runs the loop until it is stopped, whatever `drive` says; answers its ticks. */
   async work(options: WorkOptions): Promise<number> {
     const { engine } = await this.#build()
+    await engine.resolveKnownSchedules()
     await this.#triggers?.attach()
     return this.#loop.run(engine, options)
   }
