@@ -77,10 +77,10 @@ export const MEMBERS: MemberTable[] = [
     of: 'typeof BaseWorkflow',
     members: [
       'workflow?: WorkflowOptions',
+      'schedule?: WorkflowScheduleConfig | WorkflowScheduleConfig[]',
       'start<C extends WorkflowClass<{ id: string }, number>>(this: C, input: WorkflowInputOf<C>, opts?: WorkflowDispatchOptions): Promise<WorkflowOutputOf<C>>',
       'dispatch<C extends WorkflowClass<{ id: string }, number>>(this: C, input: WorkflowInputOf<C>, opts?: WorkflowDispatchOptions): Promise<{ runId: string }>',
     ],
-    later: { reliability: ['schedule?: unknown'] },
   },
   {
     of: 'BaseWorkflow',
