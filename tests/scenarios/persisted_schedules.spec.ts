@@ -3,13 +3,15 @@
  */
 import { test } from '@japa/runner'
 import {
-  InvalidArgumentError,
+  type InvalidArgumentError,
   ScheduleAlreadyExistsError,
   ScheduleNotFoundError,
   StoreCapabilityError,
 } from '../../src/errors.ts'
 import { runTick } from '../../src/loop/tick.ts'
 import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
+import type { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
+import type { PersistedSchedule } from '../../src/types/schedule.ts'
 import type { NewSchedule } from '../../src/types/scheduled_workflow.ts'
 import { storesUnderTest, T0, useWorld, type World } from '../helpers/engines.ts'
 
@@ -29,6 +31,19 @@ function engineIn(world: World, deps: Partial<WorkflowEngineDeps> = {}) {
   engine.register('sync', '1', async (_, input) => input)
   return engine
 }
+
+/** What a tick of this engine's persisted schedules starts. */
+async function tickedBy({ schedules }: WorkflowEngine): Promise<string[]> {
+  const { started } = await schedules.tick()
+  return started.map(({ runId }) => runId)
+}
+
+async function scheduledBy(engine: WorkflowEngine): Promise<number> {
+  const { scheduled } = await runTick(engine)
+  return scheduled
+}
+
+const idsOf = (schedules: PersistedSchedule[]) => schedules.map(({ id }) => id)
 
 const kinds = await storesUnderTest()
 
@@ -51,26 +66,17 @@ for (const kind of kinds.filter(({ complete }) => complete)) {
       assert.equal((again as ScheduleAlreadyExistsError).scheduleId, 'sync')
       assert.deepEqual(await schedules.get('sync'), created)
       await schedules.create({ ...HOURLY, id: 'other', paused: true })
-      assert.deepEqual(
-        (await schedules.list()).map(({ id, paused }) => [id, paused]),
-        [
-          ['other', true],
-          ['sync', false],
-        ]
-      )
+      assert.deepEqual(idsOf(await schedules.list()), ['other', 'sync'])
       await schedules.pause('sync')
       const changed = await schedules.upsert({ id: 'sync', workflow: 'later', cron: '0 2 * * *' })
       assert.deepInclude(changed, { workflow: 'later', cron: '0 2 * * *', paused: true })
       assert.notProperty(changed, 'everyMs')
       await schedules.resume('sync')
-      assert.isFalse((await schedules.get('sync')).paused)
+      assert.propertyVal(await schedules.get('sync'), 'paused', false)
       await schedules.delete('sync')
-      assert.deepEqual(
-        (await schedules.list()).map(({ id }) => id),
-        ['other']
-      )
+      assert.deepEqual(idsOf(await schedules.list()), ['other'])
       await schedules.upsert(HOURLY)
-      assert.equal((await schedules.get('sync')).everyMs, HOURLY.everyMs)
+      assert.propertyVal(await schedules.get('sync'), 'everyMs', HOURLY.everyMs)
     })
 
     test('every verb names an id that is unknown', async ({ assert }) => {
@@ -94,7 +100,7 @@ for (const kind of kinds.filter(({ complete }) => complete)) {
       const run = await world.ended(idAt(NINE))
       assert.deepEqual([run.output, run.tags], [{ shop: 1 }, ['schedule:sync']])
       assert.lengthOf(await world.store.listRuns({}), 1)
-      assert.equal((await fleet[1].schedules.get('sync')).lastFiredAt, NINE)
+      assert.propertyVal(await fleet[1].schedules.get('sync'), 'lastFiredAt', NINE)
     })
 
     test('pause and delete hold for every process at once; trigger starts the window anyhow', async ({
@@ -104,13 +110,13 @@ for (const kind of kinds.filter(({ complete }) => complete)) {
       await one.schedules.create(HOURLY)
       await one.schedules.pause('sync')
       await world.time.advance(30 * MINUTE)
-      assert.deepEqual((await two.schedules.tick()).started, [])
-      assert.equal((await two.schedules.trigger('sync'))?.runId, idAt(NINE))
+      assert.deepEqual(await tickedBy(two), [])
+      assert.propertyVal(await two.schedules.trigger('sync'), 'runId', idAt(NINE))
       await one.schedules.resume('sync')
-      assert.deepEqual((await two.schedules.tick()).started, [])
+      assert.deepEqual(await tickedBy(two), [])
       await one.schedules.delete('sync')
       await world.time.advance(60 * MINUTE)
-      assert.deepEqual((await two.schedules.tick()).started, [])
+      assert.deepEqual(await tickedBy(two), [])
       await world.ended(idAt(NINE))
     })
 
@@ -124,14 +130,12 @@ for (const kind of kinds.filter(({ complete }) => complete)) {
       await acme.schedules.create(HOURLY)
       await acme.schedules.create({ ...HOURLY, id: 'theirs', namespace: 'other' })
       await world.time.advance(30 * MINUTE)
-      const ids = async (engine: typeof acme) =>
-        (await engine.schedules.tick()).started.map(({ runId }) => runId)
-      assert.deepEqual(await ids(acme), [idAt(NINE)])
-      assert.deepEqual(await ids(other), [idAt(NINE, 'theirs')])
-      assert.equal((await world.ended(idAt(NINE))).namespace, 'acme')
-      assert.equal((await world.ended(idAt(NINE, 'theirs'))).namespace, 'other')
+      assert.deepEqual(await tickedBy(acme), [idAt(NINE)])
+      assert.deepEqual(await tickedBy(other), [idAt(NINE, 'theirs')])
+      assert.propertyVal(await world.ended(idAt(NINE)), 'namespace', 'acme')
+      assert.propertyVal(await world.ended(idAt(NINE, 'theirs')), 'namespace', 'other')
       await world.time.advance(60 * MINUTE)
-      assert.lengthOf(await ids(engineIn(world)), 2)
+      assert.lengthOf(await tickedBy(engineIn(world)), 2)
     })
 
     test('a row that cannot be read stops no other', async ({ assert }) => {
@@ -197,7 +201,7 @@ test.group('persisted schedules | what is refused', (group) => {
     const engine = engineIn(world, { persistedSchedules: false })
     await engine.schedules.create(HOURLY)
     await world.time.advance(30 * MINUTE)
-    assert.equal((await runTick(engine)).scheduled, 0)
+    assert.equal(await scheduledBy(engine), 0)
   })
 })
 
