@@ -3,7 +3,7 @@
  * again, here or in another process, finds it (invariant 6).
  */
 import { createHash } from 'node:crypto'
-import { type Cancel, type Timers } from '../foundation/clock.ts'
+import type { Cancel, Timers } from '../foundation/clock.ts'
 import { bestEffort } from '../foundation/failure.ts'
 import { scheduledIdOf, scheduleTag } from '../foundation/ids.ts'
 import type { FullStore } from '../store/full_store.ts'

@@ -465,29 +465,20 @@ const EFFECTS: { [Key in keyof Required<DurableConfig>]: (rig: Rig) => Promise<v
   },
 
   async schedules({ assert, boot }) {
-    const { engine } = await boot({
-      schedules: [{ key: 'often', workflow: 'plain', everyMs: 86_400_000, input: 7 }],
-    })
-    engine.register('plain', '1', async (_, input) => input)
+    const schedules = [{ key: 'often', workflow: 'plain', everyMs: 86_400_000 }]
+    const { engine } = await boot({ schedules })
+    engine.register('plain', '1', async () => 1)
     const { started } = await engine.fireSchedules()
-    const [{ runId }] = started
-    assert.match(runId, /^sched:often:\d+$/)
-    const { output } = await engine.waitForRun(runId, { terminal: true, timeoutMs: 5000 })
-    assert.equal(output, 7)
+    assert.match(started[0].runId, /^sched:often:\d+$/)
   },
 
   async persistedSchedules({ assert, boot }) {
-    for (const [persistedSchedules, count] of [
-      [true, 1],
-      [undefined, 0],
-    ] as const) {
-      const { engine } = await boot({ persistedSchedules })
-      engine.register('plain', '1', async () => 1)
-      await engine.schedules.create({ id: 'often', workflow: 'plain', everyMs: 1 })
-      await sleep(5)
-      const { started } = await engine.fireSchedules()
-      assert.lengthOf(started, count)
-    }
+    const { engine } = await boot({ persistedSchedules: true })
+    engine.register('plain', '1', async () => 1)
+    await engine.schedules.create({ id: 'often', workflow: 'plain', everyMs: 1 })
+    await sleep(5)
+    const { started } = await engine.fireSchedules()
+    assert.lengthOf(started, 1)
   },
 
   async maxPayloadBytes({ assert, boot }) {
