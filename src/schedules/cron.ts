@@ -73,6 +73,8 @@ export class CronCadence implements Cadence {
   readonly #everyHour: boolean
   /** The fires around the last time that was asked for. */
   #around?: { at: number; nextAt: number }
+  /** The fires before the window that was asked about last, latest first. */
+  #earlier?: { of: number; fires: number[] }
 
   /** Throws whatever the parser says of a pattern, and `RangeError` for a zone that is none. */
   constructor(parse: Parse, pattern: string, timezone: string) {
@@ -95,15 +97,15 @@ export class CronCadence implements Cadence {
     return windowAt(at)
   }
 
-  before(window: Window, count: number): Window[] {
-    const earlier: Window[] = []
-    let at: number | undefined = window.at
-    while (earlier.length < count) {
-      at = this.#lastUntil(at - 1)
+  before({ at: of }: Window, count: number): Window[] {
+    if (this.#earlier?.of !== of) this.#earlier = { of, fires: [] }
+    const { fires } = this.#earlier
+    while (fires.length < count) {
+      const at = this.#lastUntil((fires.at(-1) ?? of) - 1)
       if (at === undefined) break
-      earlier.unshift(windowAt(at))
+      fires.push(at)
     }
-    return earlier
+    return fires.slice(0, count).reverse().map(windowAt)
   }
 
   nextAt(now: number): number | undefined {

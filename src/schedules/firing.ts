@@ -111,9 +111,10 @@ export class Firing {
     this.#started.set(key, ids.add(runId))
   }
 
-  async #overlaps({ key, options }: Prepared): Promise<boolean> {
+  async #overlaps({ key, workflow, options }: Prepared): Promise<boolean> {
     if (options.overlap !== 'skip') return false
-    const query = { tag: scheduleTag(key), statuses: ACTIVE, size: 1 }
+    // Only few live runs are of the workflow; a tag alone would be looked for in all of them.
+    const query = { workflow, tag: scheduleTag(key), statuses: ACTIVE, size: 1 }
     const active = await this.#options.store.listRuns(query)
     return active.length > 0
   }

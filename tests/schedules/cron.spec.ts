@@ -167,6 +167,9 @@ test.group('Cron | windows', () => {
       ['12-01T00:00', '01-01T00:00', '02-01T00:00']
     )
     assert.deepEqual(windows.before(current, 0), [])
+    assert.lengthOf(windows.before(current, 5), 5)
+    const [february] = windows.before(current, 1)
+    assert.deepEqual(windows.before(february, 1), [windows.current(utc('2026-01-05T00:00'))!])
   })
 
   test('seconds, predefined patterns and rare days', async ({ assert }) => {
