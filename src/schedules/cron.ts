@@ -83,7 +83,9 @@ export class CronCadence implements Cadence {
     this.#zone = new Zone(timezone)
     const iterator = this.#iterate(0)
     const { hour } = iterator.fields
-    this.#everyHour = ('values' in hour ? hour.values : hour).length === HOURS_A_DAY
+    // A list in major 4, an object in 5; every list has a method of that name.
+    const hours = Array.isArray(hour) ? hour : (hour as { values: readonly unknown[] }).values
+    this.#everyHour = hours.length === HOURS_A_DAY
     iterator.next()
   }
 

@@ -199,6 +199,20 @@ test.group('Cron | the parser', () => {
     await assert.rejects(() => loadCronParser(() => Promise.reject(broken)), 'syntax')
   })
 
+  test('fields as major 4 has them tell a wildcard hour', async ({ assert }) => {
+    const parse = await cronParser()
+    const lists: typeof parse = (pattern, options) => {
+      const iterator = parse(pattern, options)
+      const { values } = iterator.fields.hour as { values: readonly unknown[] }
+      return { next: () => iterator.next(), fields: { hour: [...values] } }
+    }
+    const at = utc('2026-10-25T01:20')
+    const wildcard = new CronCadence(lists, '*/15 * * * *', 'Europe/Berlin')
+    assert.equal(wildcard.current(at)!.at, utc('2026-10-25T01:15'))
+    const fixed = new CronCadence(lists, '30 2 * * *', 'Europe/Berlin')
+    assert.equal(fixed.current(at)!.at, utc('2026-10-25T00:30'))
+  })
+
   test('both majors are read, also behind a default export', async ({ assert }) => {
     const parse = () => ({ next: () => new Date(0), fields: { hour: [1] } })
     for (const module of [
