@@ -173,6 +173,12 @@ export interface UpkeepApi {
   recoverIncomplete(nowMs?: number): Promise<RunResult[]>
   /** Executes suspended runs that are due, at most `timerBatchSize`, most overdue first. */
   resumeDueTimers(nowMs?: number): Promise<RunResult[]>
+  /**
+   * Cancels runs past their `executionTimeout`, without undos, with the error `execution_timeout`, and
+   * their children with them. `now` in epoch ms, default the engine's clock. Sends nothing where no
+   * registered workflow has a timeout, and while draining.
+   */
+  sweepTimeouts(now?: number): Promise<void>
   /** Starts consumption that was deferred. */
   startConsumers(): void
   /** Stops picking up work; `spentMs` already waited comes off the next drain's budget. */

@@ -46,6 +46,7 @@ import { PoolSender } from './sender.ts'
 import { unservedWarning } from './unserved.ts'
 import { Polls } from './upkeep/polls.ts'
 import { Recovery } from './upkeep/recovery.ts'
+import { Timeouts } from './upkeep/timeouts.ts'
 import { Wakes } from './wakes.ts'
 
 export interface Collaborators {
@@ -154,6 +155,7 @@ export function assemble(config: EngineConfig): Collaborators {
     lostSends,
     leases: runLeases,
     isFollowed: (run) => entityLinks.isFollowed(run),
+    lookup: registry,
     clock,
     settings,
     namespace,
@@ -271,6 +273,7 @@ export function assemble(config: EngineConfig): Collaborators {
       recovery,
       drain,
       timerBatchSize,
+      timeouts: new Timeouts({ store, registry, canceller, namespace, report }),
       unfinishedCancels: () => canceller.finishCancels(namespace),
     }),
     drain,

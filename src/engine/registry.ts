@@ -5,6 +5,8 @@ import { InvalidArgumentError, WorkflowNotRegisteredError } from '../errors.ts'
 import { checkEventBatch } from './event_batch.ts'
 import { checkQuota } from '../flow/quotas.ts'
 import { checkSingleton } from '../flow/singletons.ts'
+import { parseDuration } from '../foundation/duration.ts'
+import { messageOf } from '../foundation/failure.ts'
 import { isStandardSchema } from '../foundation/standard_schema.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import { MAX_EVENT_NAME_BYTES } from '../foundation/tokens.ts'
@@ -18,7 +20,7 @@ export interface RegisteredWorkflow extends RunnableWorkflow {
 }
 
 /** Options whose machinery is not part of this release: refused, never silently ignored. */
-const NOT_YET = ['executionTimeout', 'requires', 'onError', 'deadLetterWorkflow'] as const
+const NOT_YET = ['requires', 'onError', 'deadLetterWorkflow'] as const
 
 export class Registry implements WorkflowLookup {
   readonly #workflows = new Map<string, Map<string, RegisteredWorkflow>>()
@@ -60,9 +62,11 @@ export class Registry implements WorkflowLookup {
       check(`register: tag ${JSON.stringify(tag)} of workflow "${name}"`, keyProblem(tag))
     }
     const versions = this.#workflows.get(name) ?? new Map<string, RegisteredWorkflow>()
-    const { searchAttributesSchema, singleton } = options
+    const { searchAttributesSchema, singleton, executionTimeout } = options
     const schemas = { inputSchema, searchAttributesSchema }
-    versions.set(version, { name, version, fn, ...schemas, singleton, refuses, options })
+    const executionTimeoutMs = budgetOf(name, executionTimeout)
+    const given = { ...schemas, singleton, executionTimeoutMs, refuses, options }
+    versions.set(version, { name, version, fn, ...given })
     this.#workflows.set(name, versions)
   }
 
@@ -73,6 +77,11 @@ export class Registry implements WorkflowLookup {
   newest(name: string): RegisteredWorkflow | undefined {
     const versions = [...(this.#workflows.get(name)?.values() ?? [])]
     return versions.sort((a, b) => compareVersions(b.version, a.version))[0]
+  }
+
+  /** Every version of every workflow. */
+  all(): RegisteredWorkflow[] {
+    return [...this.#workflows.values()].flatMap((versions) => [...versions.values()])
   }
 
   /** The newest version of every workflow that an event starts; by name. */
@@ -92,6 +101,20 @@ export class Registry implements WorkflowLookup {
       known.length > 0 ? `Registered versions: ${known.join(', ')}` : undefined
     )
   }
+}
+
+/** The execution timeout in ms. Throws `InvalidArgumentError` for one that no run could keep. */
+function budgetOf(name: string, given: string | number | undefined): number | undefined {
+  if (given === undefined) return undefined
+  const what = `register: executionTimeout of workflow "${name}"`
+  let budget: number
+  try {
+    budget = Math.ceil(parseDuration(given))
+  } catch (error) {
+    throw new InvalidArgumentError(what, `cannot be used: ${messageOf(error)}`)
+  }
+  check(what, budget > 0 ? undefined : 'must be longer than 0')
+  return budget
 }
 
 function check(what: string, problem: string | undefined): void {

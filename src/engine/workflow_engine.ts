@@ -304,6 +304,10 @@ export class WorkflowEngine implements EngineApi {
     return this.#parts.polls.timers(nowMs)
   }
 
+  sweepTimeouts(now = this.#config.clock()): Promise<void> {
+    return this.#parts.polls.timeouts(now)
+  }
+
   startConsumers(): void {
     this.#parts.pool?.startConsumers()
   }

@@ -6,7 +6,10 @@ import type { SchedulesApi, UpkeepApi } from '../engine/api.ts'
 import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 
 /** What a tick needs of an engine. */
-export type TickEngine = Pick<UpkeepApi, 'runPending' | 'recoverIncomplete' | 'resumeDueTimers'> &
+export type TickEngine = Pick<
+  UpkeepApi,
+  'runPending' | 'recoverIncomplete' | 'resumeDueTimers' | 'sweepTimeouts'
+> &
   Pick<SchedulesApi, 'fireSchedules'>
 
 export interface TickOptions {
@@ -38,7 +41,8 @@ export type TickCount = Exclude<keyof TickResult, 'errors'>
 
 export interface Phase {
   name: string
-  counts: TickCount
+  /** Absent for a phase that counts nothing. */
+  counts?: TickCount
   /** Resolves when everything the phase moved came to rest; answers how many runs that were. */
   run(engine: TickEngine, options: TickOptions, onError: (error: unknown) => void): Promise<number>
 }
@@ -66,6 +70,13 @@ export const PHASES: readonly Phase[] = [
     run: async (engine, { now }) => countOf(engine.resumeDueTimers(now)),
   },
   {
+    name: 'sweepTimeouts',
+    run: async (engine, { now }) => {
+      await engine.sweepTimeouts(now)
+      return 0
+    },
+  },
+  {
     name: 'runSchedules',
     counts: 'scheduled',
     async run(engine, { now, schedules }, onError) {
@@ -85,7 +96,8 @@ export async function runTick(engine: TickEngine, options: TickOptions = {}): Pr
   for (const { name, counts, run } of PHASES) {
     const onError = (error: unknown) => void result.errors.push({ phase: name, error })
     try {
-      result[counts] += await run(engine, options, onError)
+      const moved = await run(engine, options, onError)
+      if (counts) result[counts] += moved
     } catch (error) {
       onError(error)
     }

@@ -110,7 +110,7 @@ class Passes {
       this.#logger.error(`durable: ${name} failed: ${messageOf(error)}`)
     try {
       const moved = await run(this.#engine, this.#options, onError)
-      if (moved > 0) this.#logger.info(lineFor(counts, moved))
+      if (counts && moved > 0) this.#logger.info(lineFor(counts, moved))
     } catch (error) {
       onError(error)
     }

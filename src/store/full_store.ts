@@ -42,6 +42,8 @@ export interface StoreCapabilities {
   claimRun: boolean
   /** `checkpointStats` and `queryCheckpoints`; without them run detail has no etag. */
   checkpointAggregates: boolean
+  /** `listOverdueRuns`; without it deadlines are found by listing runs. */
+  overdueRuns: boolean
   /** Without it processes learn of wakes by polling. */
   wakeHints: boolean
 }
@@ -120,6 +122,7 @@ function capabilitiesOf(missing: Set<OptionalMember>): StoreCapabilities {
     commitTurn: all('commitTurn'),
     claimRun: all('claimRun'),
     checkpointAggregates: all('checkpointStats', 'queryCheckpoints'),
+    overdueRuns: all('listOverdueRuns'),
     wakeHints: all('notifyWake', 'onWake'),
   }
 }

@@ -24,6 +24,8 @@ export interface RunnableWorkflow {
   singleton?: SingletonConfig
   /** Why this process cannot execute a run with this input; undefined when it can. */
   refuses?(input: unknown): Error | undefined
+  /** Wall-clock budget of a run in ms. */
+  executionTimeoutMs?: number
 }
 
 export interface WorkflowLookup {

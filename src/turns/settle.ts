@@ -167,6 +167,9 @@ function successorOf(turn: Turn, input: unknown): WorkflowRun {
   if (run.namespace !== undefined) successor.namespace = run.namespace
   if (run.priority !== undefined) successor.priority = run.priority
   if (run.origin !== undefined) successor.origin = run.origin
+  if (newest?.executionTimeoutMs !== undefined) {
+    successor.deadlineAt = turn.now() + newest.executionTimeoutMs
+  }
   if (run.awaited) successor.awaited = true
   const tags = tagsOfSuccessor(run.tags)
   if (tags) successor.tags = tags

@@ -1,8 +1,9 @@
 /*
- * Defects of custom stores around children, chains and waves: what is wrong, and the members that make it so.
+ * Defects of custom stores around children, chains, waves and time limits: what is wrong, and the members that make it so.
  */
 import type { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
+import { LIVE_RUN_STATUSES, type WorkflowRun } from '../../src/types/run.ts'
 import type { SignalDelivery } from '../../src/store/ports/turn_commits.ts'
 
 type Defect = (store: InMemoryStateStore) => Partial<StateStore>
@@ -12,6 +13,17 @@ const pause = () => new Promise<void>((resolve) => setImmediate(resolve))
 const delivering =
   (fields: Partial<SignalDelivery>): Defect =>
   (store) => ({ deliverSignal: (given) => store.deliverSignal({ ...given, ...fields }) })
+
+const overdue =
+  (store: InMemoryStateStore, accept: (run: WorkflowRun) => boolean) =>
+  async (nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]> => {
+    const runs = await store.listRuns(namespace === undefined ? {} : { namespace })
+    return runs
+      .filter(({ deadlineAt = Infinity }) => deadlineAt <= nowMs)
+      .filter(accept)
+      .sort((a, b) => a.deadlineAt! - b.deadlineAt! || (a.id < b.id ? -1 : 1))
+      .slice(0, limit)
+  }
 
 export const DEFECTS_OF_CHILDREN: Record<string, Defect> = {
   'commitTurn leaves a child that exists unmarked': (store) => ({
@@ -118,6 +130,28 @@ export const DEFECTS_OF_CHILDREN: Record<string, Defect> = {
   'listUnfinishedCancels filters after its limit': (store) => ({
     listUnfinishedCancels: async (namespace, limit) => {
       const runs = await store.listUnfinishedCancels(undefined, limit)
+      return runs.filter((run) => namespace === undefined || run.namespace === namespace)
+    },
+  }),
+  'listOverdueRuns lists what is over': (store) => ({
+    listOverdueRuns: overdue(store, () => true),
+  }),
+  'listOverdueRuns lists what is being cancelled': (store) => ({
+    listOverdueRuns: overdue(store, (run) => LIVE_RUN_STATUSES.includes(run.status)),
+  }),
+  'listOverdueRuns is late by a millisecond': (store) => ({
+    listOverdueRuns: (nowMs, namespace, limit) =>
+      store.listOverdueRuns(nowMs - 1, namespace, limit),
+  }),
+  'listOverdueRuns comes oldest run first': (store) => ({
+    listOverdueRuns: async (nowMs, namespace, limit) => {
+      const runs = await store.listOverdueRuns(nowMs, namespace)
+      return runs.sort((a, b) => Number(a.createdAt) - Number(b.createdAt)).slice(0, limit)
+    },
+  }),
+  'listOverdueRuns filters after its limit': (store) => ({
+    listOverdueRuns: async (nowMs, namespace, limit) => {
+      const runs = await store.listOverdueRuns(nowMs, undefined, limit)
       return runs.filter((run) => namespace === undefined || run.namespace === namespace)
     },
   }),

@@ -74,6 +74,13 @@ const BY_REASON: [reason: string, cases: string[]][] = [
     ],
   ],
   [
+    'without an index over deadlines the engine judges runs by their age',
+    [
+      'overdue runs are live ones at or past their deadline, earliest deadline first, capped',
+      'overdue runs respect the namespace before the limit',
+    ],
+  ],
+  [
     'what is buffered cannot be listed; tokens that nobody names are left',
     ['buffered tokens are listed by literal prefix, each once'],
   ],

@@ -23,6 +23,7 @@ test.group('Tick', () => {
       runPending: phase('pending', 3),
       recoverIncomplete: phase('recovery', 2),
       resumeDueTimers: phase('timers', 1),
+      sweepTimeouts: async () => void (await phase('timeouts', 1)()),
       fireSchedules: async (options) => ({
         started: await phase('schedules', 4)(),
         failures: options?.now === undefined ? [] : [{ key: 'k', error: 1 }],
@@ -35,6 +36,8 @@ test.group('Tick', () => {
       'recovery ends',
       'timers begins',
       'timers ends',
+      'timeouts begins',
+      'timeouts ends',
       'schedules begins',
       'schedules ends',
     ])
@@ -58,6 +61,9 @@ test.group('Tick', () => {
         throw down
       },
       resumeDueTimers: async () => runs(2),
+      sweepTimeouts: async () => {
+        throw down
+      },
       fireSchedules: async () => ({
         started: runs(1),
         failures: [
@@ -69,6 +75,7 @@ test.group('Tick', () => {
     assert.deepEqual(result.errors, [
       { phase: 'runPending', error: down },
       { phase: 'recoverIncomplete', error: down },
+      { phase: 'sweepTimeouts', error: down },
       { phase: 'runSchedules', error: down },
       { phase: 'runSchedules', error: 'odd' },
     ])
@@ -89,6 +96,7 @@ test.group('Tick', () => {
       runPending: read,
       recoverIncomplete: read,
       resumeDueTimers: read,
+      sweepTimeouts: async (now) => void times.push(now),
       fireSchedules: (options) => {
         times.push(options?.now)
         return none()
@@ -96,6 +104,7 @@ test.group('Tick', () => {
     }
     await runTick(engine, { now: 5 })
     await runTick(engine)
-    assert.deepEqual(times, [5, 5, 5, 5, undefined, undefined, undefined, undefined])
+    const unsaid = Array.from({ length: 5 }, () => undefined)
+    assert.deepEqual(times, [5, 5, 5, 5, 5, ...unsaid])
   })
 })

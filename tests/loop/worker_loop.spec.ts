@@ -23,6 +23,7 @@ function fakeEngine(overrides: Partial<WorkerLoopEngine> = {}) {
     runPending: note('runPending', Promise.resolve([])),
     recoverIncomplete: note('recoverIncomplete', Promise.resolve([])),
     resumeDueTimers: note('resumeDueTimers', Promise.resolve([])),
+    sweepTimeouts: note('sweepTimeouts', Promise.resolve()),
     fireSchedules: async () => ({ started: [], failures: [] }),
     beginDrain: note('beginDrain', undefined),
     drain: note('drain', Promise.resolve()),
@@ -84,7 +85,7 @@ test.group('Worker loop', () => {
     await loop.pause.untilAsleep()
     loop.stop()
     assert.equal(await loop.done, 2)
-    const tick = ['runPending', 'recoverIncomplete', 'resumeDueTimers']
+    const tick = ['runPending', 'recoverIncomplete', 'resumeDueTimers', 'sweepTimeouts']
     assert.deepEqual(calls, ['startConsumers', ...tick, ...tick, 'beginDrain', 'drain'])
     assert.deepEqual(loop.logger.lines, [])
   })

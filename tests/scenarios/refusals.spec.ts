@@ -256,9 +256,15 @@ for (const kind of await storesUnderTest()) {
         /not a Standard Schema/
       )
       assert.throws(
-        () => engine.register('w', '1', body, { executionTimeout: '5m' }),
-        /"executionTimeout" of workflow "w" is not supported/
+        () => engine.register('w', '1', body, { requires: ['gpu'] }),
+        /"requires" of workflow "w" is not supported/
       )
+      for (const executionTimeout of ['soon', -1, Number.NaN, Infinity, 0, '0s']) {
+        assert.throws(
+          () => engine.register('w', '1', body, { executionTimeout }),
+          /executionTimeout of workflow "w" (cannot be used|must be longer)/
+        )
+      }
       assert.throws(
         () => world.engine({ transport: 'none' }).handle('s', body),
         /needs a transport/

@@ -1,9 +1,10 @@
 /*
- * Cancelling runs: at once, or by a durable intent that makes the next turn undo what was done. A
- * cancelled run keeps its mark until its children were told and its parent notified, so a process that
+ * Cancelling runs: at once, by a durable intent that makes the next turn undo what was done, or because
+ * their time is up. A cancelled run keeps its mark until its children were told and its parent notified, so a process that
  * dies half way leaves no live child behind: the timer pass repeats the cascade.
  */
 import type { Clock } from '../../foundation/clock.ts'
+import type { StepError } from '../../foundation/failure.ts'
 import { nextLinkId } from '../../foundation/ids.ts'
 import { childrenOf } from '../../insight/lineage.ts'
 import { completionOf } from '../../replay/completion.ts'
@@ -29,6 +30,13 @@ export interface CancelOptions {
   by?: string
 }
 
+/** Why a run ends, and who wanted it to. */
+interface RunEnd {
+  error: StepError
+  by?: string
+}
+
+const TIMED_OUT: StepError = { message: 'execution timeout', code: 'execution_timeout' }
 const UNFINISHED_BATCH = 100
 const CANCELS_A_PAGE = 100
 
@@ -56,7 +64,15 @@ export class Canceller {
     if (run.cancelRequestedAt !== undefined) return resultOf(run)
     // A run that never began has nothing to undo.
     if (options.compensate && run.turns !== undefined) return this.#request(run, options)
-    return this.#cancelNow(run, options)
+    return this.#end(run, { error: { message: 'cancelled' }, by: options.by })
+  }
+
+  /**
+   * Ends a run whose time is up, without undos, and its children with it. True when this ended it: one
+   * that was over meanwhile stays as it is.
+   */
+  timeOut(run: WorkflowRun): Promise<boolean> {
+    return this.#endLive(run, { error: { ...TIMED_OUT } })
   }
 
   /**
@@ -131,9 +147,14 @@ export class Canceller {
     return resultOf(run)
   }
 
-  async #cancelNow(run: WorkflowRun, options: CancelOptions): Promise<RunResult | null> {
+  async #end(run: WorkflowRun, end: RunEnd): Promise<RunResult | null> {
+    if (!(await this.#endLive(run, end))) return this.#current(run.id)
+    return { runId: run.id, status: 'cancelled', error: end.error }
+  }
+
+  /** False, nothing done, when the run is over. */
+  async #endLive(run: WorkflowRun, { error, by }: RunEnd): Promise<boolean> {
     const { store, hub, clock, effect } = this.#options
-    const error = { message: 'cancelled' }
     const patch: Partial<WorkflowRun> = {
       status: 'cancelled',
       error,
@@ -143,17 +164,15 @@ export class Canceller {
       cancelCompensates: undefined,
       updatedAt: new Date(clock()),
     }
-    if (options.by !== undefined) patch.cancelRequestedBy = options.by
-    if (!(await store.updateRunIf(run.id, [...LIVE_RUN_STATUSES], patch))) {
-      return this.#current(run.id)
-    }
+    if (by !== undefined) patch.cancelRequestedBy = by
+    if (!(await store.updateRunIf(run.id, [...LIVE_RUN_STATUSES], patch))) return false
     const { id, workflow, namespace } = run
     hub.emit({ type: 'run.failed', runId: id, workflow, namespace, error })
     effect({ kind: 'tellChildren', runId: id })
     for (const release of releases(run)) effect(release)
     const waiters = await store.listSignalWaitersByRunIds([id])
     for (const waiter of waiters) await store.removeSignalWaiter(waiter)
-    return { runId: id, status: 'cancelled', error }
+    return true
   }
 
   async #current(runId: string): Promise<RunResult | null> {

@@ -9,7 +9,7 @@ import type { Clock } from '../../foundation/clock.ts'
 import { CHILD_ROW } from '../../foundation/ids.ts'
 import { tagsOfReopened } from '../../flow/singletons.ts'
 import type { FullStore } from '../../store/full_store.ts'
-import type { TurnSettings } from '../../turns/needs.ts'
+import type { TurnSettings, WorkflowLookup } from '../../turns/needs.ts'
 import type { TurnQueue } from '../../turns/turn_queue.ts'
 import type { CompletionEnvelope, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { RunResult, RunStatus, WorkflowRun } from '../../types/run.ts'
@@ -26,6 +26,7 @@ export interface OperatorOptions {
   leases: RunLeases
   /** Another run goes on in its place: it stays as it is. */
   isFollowed: (run: WorkflowRun) => Promise<boolean>
+  lookup: Pick<WorkflowLookup, 'find'>
   clock: Clock
   settings: Pick<TurnSettings, 'instanceId'>
   /** Scope of this process; undefined drives every namespace. */
@@ -109,11 +110,22 @@ export class Operator {
       wakeAt: undefined,
       wakeRequestedAt: undefined,
       cancelRequestedAt: undefined,
+      deadlineAt: this.#newDeadline(run),
       tags: tagsOfReopened(run.tags),
       updatedAt: new Date(clock()),
     })
     if (flipped) await this.#takeBack(run)
     return flipped
+  }
+
+  /** A run that is brought back has its whole budget again. */
+  #newDeadline({ workflow, workflowVersion, deadlineAt, createdAt }: WorkflowRun) {
+    const { lookup, clock } = this.#options
+    const known = lookup.find(workflow, workflowVersion)
+    // A process that does not run the workflow reads the budget off the run.
+    const kept = deadlineAt === undefined ? undefined : deadlineAt - createdAt.getTime()
+    const budget = known ? known.executionTimeoutMs : kept
+    return budget === undefined ? undefined : clock() + budget
   }
 
   async #takeBack(run: WorkflowRun): Promise<void> {

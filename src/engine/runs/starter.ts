@@ -128,6 +128,10 @@ export class Starter implements Pick<ChildRuns, 'prepare'> {
       updatedAt: new Date(now),
     }
     if (startAt > now) run.wakeAt = startAt
+    const { executionTimeoutMs } = workflow
+    if (executionTimeoutMs !== undefined) {
+      run.deadlineAt = Math.max(now, startAt) + executionTimeoutMs
+    }
     const origin = options.origin ?? workflow.options.origin
     if (origin !== undefined) run.origin = origin
     if (options.priority !== undefined) run.priority = options.priority

@@ -8,11 +8,13 @@ import type { RunResult } from '../../types/run.ts'
 import type { Drain } from '../drain.ts'
 import { resultOfTurn } from '../runs/result.ts'
 import type { Recovery } from './recovery.ts'
+import type { Timeouts } from './timeouts.ts'
 
 export interface PollsOptions {
   queue: TurnQueue
   recovery: Recovery
   drain: Drain
+  timeouts: Pick<Timeouts, 'sweep'>
   timerBatchSize: number
   /** Repeats the cascades of cancels that were cut short. */
   unfinishedCancels: () => Promise<void>
@@ -21,6 +23,7 @@ export interface PollsOptions {
 export class Polls {
   readonly #options: PollsOptions
   #recovering?: Promise<RunResult[]>
+  #sweeping?: Promise<void>
 
   constructor(options: PollsOptions) {
     this.#options = options
@@ -39,6 +42,16 @@ export class Polls {
     const due = queue.runDue('due', nowMs, timerBatchSize)
     const [reports] = await Promise.all([due, unfinishedCancels()])
     return resultsOf(reports)
+  }
+
+  /** Ends runs whose time is up. */
+  async timeouts(nowMs: number): Promise<void> {
+    const { drain, timeouts } = this.#options
+    if (drain.draining) return
+    this.#sweeping ??= timeouts.sweep(nowMs).finally(() => {
+      this.#sweeping = undefined
+    })
+    return this.#sweeping
   }
 
   async recovery(nowMs: number): Promise<RunResult[]> {

@@ -99,6 +99,7 @@ export const TREATMENTS: Record<RequiredMember | OptionalMember, Treatment> = {
   pruneBufferedEvents: inner(),
   listOrphanedRuns: always({ answer: RUNS, special: 'work' }),
   listUnfinishedCancels: inner({ answer: RUNS, special: 'work' }),
+  listOverdueRuns: inner({ answer: RUNS, special: 'work' }),
   recordStepHeartbeat: always({ args: [CLEAR, CLEAR, CLEAR, 'extended'] }),
   tryAdmitSingleton: inner(),
   createSchedule: inner({ args: [SCHEDULE] }),

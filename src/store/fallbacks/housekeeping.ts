@@ -53,6 +53,11 @@ export function housekeeping(store: CompleteRoles): Housekeeping {
       return []
     },
 
+    /** Not asked for: whoever wants them judges runs by their age (capabilities.overdueRuns). */
+    async listOverdueRuns() {
+      return []
+    },
+
     async recordStepHeartbeat() {},
   }
 }

@@ -1,13 +1,13 @@
 /*
- * The lists that polls read: running, pending, due and orphaned runs. A namespace is part of the index
- * condition, so that a limit counts only rows that are wanted; due runs come from two indexes, merged here.
+ * The lists that polls read: running, pending, due, orphaned and overdue runs. A namespace is part of
+ * the condition, so that a limit counts only rows that are wanted; due runs come from two indexes, merged here.
  */
 import type { WorkflowRun } from '../../types/run.ts'
 import { compareText } from '../../foundation/versions.ts'
 import { dueSince, wantedNamespace } from '../ports/run_rules.ts'
 import type { Binding, Dialect } from './dialect.ts'
 import { listed, readRun, RUN_COLUMNS } from './rows.ts'
-import { DURABLE_TABLES as T, LEASE_END } from './schema/tables.ts'
+import { DURABLE_TABLES as T, LEASE_END, LIVE } from './schema/tables.ts'
 import type { Session } from './session.ts'
 
 const SELECT = `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs} WHERE`
@@ -140,6 +140,23 @@ export async function listUnfinishedCancels(
     `${SELECT} cancel_requested_at IS NOT NULL AND ${dialect.unindexed('status')} = 'cancelled'${scope.text}
      ORDER BY cancel_requested_at, id${page}`,
     [...scope.bindings, ...(limit === undefined ? [] : [limit])]
+  )
+  return rows.map(readRun)
+}
+
+export async function listOverdueRuns(
+  session: Session,
+  nowMs: number,
+  namespace?: string,
+  limit?: number
+): Promise<WorkflowRun[]> {
+  if (limit !== undefined && limit <= 0) return []
+  const scope = alsoInNamespace(session.dialect, namespace)
+  const page = limit === undefined ? '' : ' LIMIT ?'
+  const rows = await session.run(
+    `${SELECT} deadline_at <= ? AND ${LIVE} AND cancel_requested_at IS NULL${scope.text}
+     ORDER BY deadline_at, id${page}`,
+    [nowMs, ...scope.bindings, ...(limit === undefined ? [] : [limit])]
   )
   return rows.map(readRun)
 }

@@ -198,6 +198,10 @@ export class LucidStateStore
     return this.#list(namespace, (own) => due.listUnfinishedCancels(this.session, own, limit))
   }
 
+  listOverdueRuns(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]> {
+    return this.#list(namespace, (own) => due.listOverdueRuns(this.session, nowMs, own, limit))
+  }
+
   listOrphanedRuns(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]> {
     return this.#list(namespace, (own) => due.listOrphanedRuns(this.session, nowMs, own, limit))
   }

@@ -114,6 +114,10 @@ export class InMemoryStateStore
     return this.tables.queries.unfinishedCancels(limit, this.#sees(namespace)).map(decodeRun)
   }
 
+  async listOverdueRuns(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]> {
+    return this.tables.queries.overdue(nowMs, limit, this.#sees(namespace)).map(decodeRun)
+  }
+
   async getRuns(runIds: string[]): Promise<WorkflowRun[]> {
     const runs = [...new Set(runIds)].map((runId) => this.tables.runs.get(runId))
     return runs.flatMap((run) => (run && this.#sees()(run) ? decodeRun(run) : []))

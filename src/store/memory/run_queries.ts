@@ -86,6 +86,17 @@ export class RunQueries {
     return this.#take(this.#runs.unfinishedCancels.ascending(), limit, accept)
   }
 
+  /** Live runs past their deadline that nobody cancels yet, earliest deadline first. */
+  overdue(
+    nowMs: number,
+    limit: number | undefined,
+    accept: (run: StoredRun) => boolean
+  ): StoredRun[] {
+    const passed = until(this.#runs.deadlines.ascending(), nowMs)
+    const wanted = (run: StoredRun) => run.cancelRequestedAt === undefined && accept(run)
+    return this.#take(passed, limit, wanted)
+  }
+
   /** Running runs, oldest first. */
   running(accept: (run: StoredRun) => boolean): StoredRun[] {
     return this.#take(this.#runs.ofStatus('running').ascending(), undefined, accept)

@@ -1,6 +1,6 @@
 /*
- * Run rows and their indexes: by status and age (pending polls, listings), by deadline and by wake request
- * (due polls: what is not due is never looked at), by tag, by attribute. Owns every change of a run row,
+ * Run rows and their indexes: by status and age (pending polls, listings), by wake time and by wake request
+ * (due polls: what is not due is never looked at), by execution timeout, by tag, by attribute. Owns every change of a run row,
  * so that no index is ever behind.
  */
 import { isTerminalStatus, type RunStatus, type WorkflowRun } from '../../types/run.ts'
@@ -25,6 +25,9 @@ export class RunTable {
   readonly requests = new SortedSet()
   /** Cancelled runs whose children were not told yet, by when they were cancelled. */
   readonly unfinishedCancels = new SortedSet()
+
+  /** Live runs by `deadlineAt`. */
+  readonly deadlines = new SortedSet()
 
   get(id: string): StoredRun | undefined {
     return this.#rows.get(id)
@@ -130,6 +133,7 @@ export class RunTable {
     if (row.status === 'suspended') {
       places.push([this.timers.suspended, row.wakeAt], [this.requests, row.wakeRequestedAt])
     }
+    if (!isTerminalStatus(row.status)) places.push([this.deadlines, row.deadlineAt])
     if (row.status === 'cancelled') {
       places.push([this.unfinishedCancels, row.cancelRequestedAt])
     }
@@ -168,6 +172,7 @@ const standsAlike = (before: StoredRun | undefined, after: StoredRun | undefined
   before?.status === after?.status &&
   before?.createdAt === after?.createdAt &&
   before?.wakeAt === after?.wakeAt &&
+  before?.deadlineAt === after?.deadlineAt &&
   before?.wakeRequestedAt === after?.wakeRequestedAt &&
   before?.cancelRequestedAt === after?.cancelRequestedAt
 

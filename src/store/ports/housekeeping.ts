@@ -21,6 +21,11 @@ export interface Housekeeping {
   listOrphanedRuns(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]>
   /** `cancelled` runs whose children were not told yet (`cancelRequestedAt` is set); oldest first (ours). */
   listUnfinishedCancels(namespace?: string, limit?: number): Promise<WorkflowRun[]>
+  /**
+   * Live runs whose `deadlineAt` is not after `nowMs` and whose cancel nobody asked for, earliest deadline
+   * first (ours).
+   */
+  listOverdueRuns(nowMs: number, namespace?: string, limit?: number): Promise<WorkflowRun[]>
   /** Two columns of an existing row; never an insert, never a status. */
   recordStepHeartbeat(runId: string, seq: number, at: Date, progress?: unknown): Promise<void>
 }

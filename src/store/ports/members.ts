@@ -66,6 +66,7 @@ const OPTIONAL: Record<OptionalMember, true> = {
   pruneBufferedEvents: true,
   listOrphanedRuns: true,
   listUnfinishedCancels: true,
+  listOverdueRuns: true,
   recordStepHeartbeat: true,
   tryAdmitSingleton: true,
   createSchedule: true,

@@ -229,6 +229,7 @@ const PASSAGES: Partial<Record<keyof typeof TREATMENTS, Passage>> = {
   listDueTimers: { ...runs, args: [1, 'n', 2] },
   listOrphanedRuns: { ...runs, args: [1, 'n', 2] },
   listUnfinishedCancels: { ...runs, args: ['n', 2] },
+  listOverdueRuns: { ...runs, args: [1, 'n', 2] },
   releaseRunLock: gives('r', 'owner'),
   putSignalWaiter: gives(WAITER),
   bufferSignal: { args: ['t', 1], reaches: ['t', box(1)] },

@@ -110,6 +110,7 @@ call(
     await s.listDueTimers(now, namespace, limit),
     await s.listOrphanedRuns(now, namespace, limit),
     await s.listUnfinishedCancels(namespace, limit),
+    await s.listOverdueRuns(now, namespace, limit),
   ]
 )
 call(

@@ -59,6 +59,11 @@ const CASES: Case[] = [
     orStatus: true,
   },
   {
+    name: 'overdue runs',
+    call: (s) => s.listOverdueRuns(ms(10), undefined, 20),
+    indexes: ['durable_runs_deadline_idx'],
+  },
+  {
     name: 'a page of runs, newest first',
     adhoc: true,
     call: (s) => s.listRuns({ size: 20, before: { createdAt: ms(500), id: 'run-500' } }),

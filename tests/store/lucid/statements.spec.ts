@@ -111,6 +111,7 @@ const BUDGETS: Budget[] = [
   { name: 'listPendingRuns', statements: 1, call: (s) => s.listPendingRuns(5) },
   { name: 'listDueTimers', statements: 1, call: (s) => s.listDueTimers(ms(1), undefined, 5) },
   { name: 'listOrphanedRuns', statements: 1, call: (s) => s.listOrphanedRuns(ms(1)) },
+  { name: 'listOverdueRuns', statements: 1, call: (s) => s.listOverdueRuns(ms(1)) },
 
   { name: 'saveCheckpoint', statements: 1, call: (s) => s.saveCheckpoint(makeRow('r', 1)) },
   { name: 'getCheckpoint', statements: 1, call: (s) => s.getCheckpoint('r', 1) },

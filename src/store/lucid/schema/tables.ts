@@ -81,7 +81,8 @@ const index = (
 const list = (name: string, on: string) =>
   index(name, `${on} id`, { columnsWithoutWhere: on.split(' ') })
 
-const LIVE = "status IN ('pending', 'running', 'suspended', 'blocked')"
+/** A run that still moves by itself. */
+export const LIVE = "status IN ('pending', 'running', 'suspended', 'blocked')"
 
 export const RUNS_BY_NAMESPACE = 'durable_runs_by_namespace_idx'
 

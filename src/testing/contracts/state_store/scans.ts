@@ -255,4 +255,50 @@ export const SCAN_CASES: StoreCase[] = [
       assert.equal(sizeOf(await store.listUnfinishedCancels()), 3)
     },
   },
+  {
+    name: 'overdue runs are live ones at or past their deadline, earliest deadline first, capped',
+    requires: ['listOverdueRuns'],
+    async run(store) {
+      await createRuns(
+        store,
+        ...ALL_STATUSES.map((status) => makeRun(status, { status, deadlineAt: T0 - 5 })),
+        ...['b', 'B', 'a'].map((id) => parked(id, undefined, { deadlineAt: T0 })),
+        makeRun('first', { deadlineAt: T0 - 99, createdAt: at(99) }),
+        makeRun('early', { deadlineAt: T0 + 1 }),
+        makeRun('timeless'),
+        parked('undone', T0, { deadlineAt: T0 - 7, cancelRequestedAt: T0, cancelCompensates: true })
+      )
+      const listed = async (limit?: number) =>
+        ids(await store.listOverdueRuns(T0, undefined, limit))
+      const live = ['blocked', 'pending', 'running', 'suspended']
+      assert.deepEqual(await listed(), ['first', ...live, 'B', 'a', 'b'])
+      assert.deepEqual(await listed(2), ['first', 'blocked'])
+      assert.deepEqual(await listed(0), [])
+      const [run] = await store.listOverdueRuns(T0)
+      matches(run, makeRun('first', { deadlineAt: T0 - 99, createdAt: at(99) }))
+      await store.updateRunIf('first', ['pending'], { status: 'cancelled' })
+      await store.updateRun('blocked', { deadlineAt: T0 + 1 })
+      await store.updateRun('timeless', { deadlineAt: T0 - 50 })
+      await store.updateRun('undone', { cancelRequestedAt: undefined })
+      await store.deleteRun('pending')
+      const rest = ['timeless', 'undone', 'running', 'suspended', 'B', 'a', 'b']
+      assert.deepEqual(await listed(), rest)
+    },
+  },
+  {
+    name: 'overdue runs respect the namespace before the limit',
+    requires: ['listOverdueRuns'],
+    async run(store) {
+      await createRuns(
+        store,
+        makeRun('theirs', { deadlineAt: T0 - 9, namespace: 'globex' }),
+        makeRun('mine', { deadlineAt: T0 - 8, namespace: 'acme' }),
+        makeRun('ours', { deadlineAt: T0 - 7 })
+      )
+      assert.deepEqual(ids(await store.listOverdueRuns(T0, 'acme', 1)), ['mine'])
+      assert.deepEqual(ids(await store.listOverdueRuns(T0, 'default')), ['ours'])
+      assert.deepEqual(await store.listOverdueRuns(T0, 'nobody'), [])
+      assert.equal(sizeOf(await store.listOverdueRuns(T0)), 3)
+    },
+  },
 ]

@@ -26,7 +26,7 @@ async function createTenants(store: StoreUnderTest): Promise<void> {
     const fields = { namespace, origin: `@${namespace}/x` }
     await createRuns(
       store,
-      makeRun(`${namespace}-p`, fields),
+      makeRun(`${namespace}-p`, { ...fields, deadlineAt: T0 }),
       makeRun(`${namespace}-r`, { ...fields, status: 'running' }),
       makeRun(`${namespace}-s`, { ...fields, status: 'suspended', wakeAt: T0 }),
       makeRun(`${namespace}-c`, { ...fields, status: 'cancelled', cancelRequestedAt: T0 })
@@ -47,6 +47,7 @@ async function seenThrough(view: StateStore, namespace?: string): Promise<string
     (await view.getRuns?.(known)) ?? [],
     (await view.listOrphanedRuns?.(T0, namespace)) ?? [],
     (await view.listUnfinishedCancels?.(namespace)) ?? [],
+    (await view.listOverdueRuns?.(T0, namespace)) ?? [],
   ]
   return [...new Set(lists.flatMap(ids))].sort()
 }
