@@ -39,6 +39,7 @@ export default class DurableProvider {
   }
 
   async ready(): Promise<void> {
+    await this.#roleOf().reportUnservedRoutes()
     await this.#roleOf().startEmbeddedLoop()
   }
 

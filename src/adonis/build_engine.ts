@@ -81,6 +81,7 @@ function createEngine(
     continuations: config.continuations ?? {},
     leaseMs: config.leaseMs,
     maxRecoveryAttempts: config.maxRecoveryAttempts,
+    deadLetterWorkflow: config.deadLetterWorkflow,
     reconcileMs: config.reconcileMs,
     remoteRedispatchMs: config.remoteRedispatchMs,
     remoteRedispatchMax: config.remoteRedispatchMax,

@@ -3,10 +3,12 @@
  * work is refused here, by one sentence that names the key, before anything is opened.
  */
 import { RuntimeException } from '@adonisjs/core/exceptions'
+import { workflowName } from '../authoring/workflow_ref.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import { messageOf } from '../foundation/failure.ts'
 import { parseDuration } from '../foundation/duration.ts'
 import { checkSchedule } from '../schedules/scheduler.ts'
+import type { WorkflowRef } from '../types/workflow.ts'
 import type { DurableConfig } from './define_config.ts'
 
 type Check = (value: unknown, key: string, config: DurableConfig) => void
@@ -34,6 +36,7 @@ const CHECKS: { [Key in keyof Required<DurableConfig>]: Check } = {
   // '' means absent.
   namespace: (value, key, config) => value === '' || name(value, key, config),
   maxRecoveryAttempts: count(0),
+  deadLetterWorkflow: workflow,
   compensationRetries: count(1),
   compensationTimeoutMs: milliseconds(0),
   runDispatcher: checkDispatcher,
@@ -69,7 +72,6 @@ const NOT_YET = new Set([
   'controlPlane',
   'admission',
   'queues',
-  'deadLetterWorkflow',
   'retention',
   'stalledAfter',
   'remoteAdvanceSilenceMs',
@@ -152,6 +154,16 @@ function factories(value: unknown, key: string): void {
   for (const [one, factory] of Object.entries(value)) {
     if (typeof factory === 'function' || isObject(factory)) continue
     fail(`${key}.${one}`, `must be a factory, such as those of the package, got ${show(factory)}`)
+  }
+}
+
+function workflow(value: unknown, key: string): void {
+  try {
+    const problem = keyProblem(workflowName(value as WorkflowRef))
+    if (problem) fail(key, problem)
+  } catch (error) {
+    if (error instanceof RuntimeException) throw error
+    fail(key, `must be a workflow class or a name: ${messageOf(error)}`)
   }
 }
 

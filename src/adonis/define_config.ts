@@ -6,6 +6,7 @@ import type { RunDispatcher, WorkflowEngineDeps } from '../engine/deps.ts'
 import type { StateStore } from '../store/state_store.ts'
 import type { Transport } from '../transport/ports.ts'
 import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
+import type { WorkflowRef } from '../types/workflow.ts'
 import type { StoreFactory } from './stores.ts'
 import type { TransportFactory } from './transports.ts'
 
@@ -51,6 +52,8 @@ export interface StandaloneConfig {
   namespace?: string
   /** Crash pickups before a run is `dead`; default unlimited. */
   maxRecoveryAttempts?: number
+  /** Handles the dead runs of workflows that name no handler of their own; default none. */
+  deadLetterWorkflow?: WorkflowRef
 
   /** Attempts per saga undo; default 1. */
   compensationRetries?: number

@@ -9,6 +9,7 @@ import type { ChildCallOptions, WorkflowCtx } from '../types/ctx.ts'
 import type { RunResult } from '../types/run.ts'
 import type { WorkflowScheduleConfig } from '../types/schedule.ts'
 import type {
+  DeadLetter,
   StartArguments,
   StartOptions,
   WorkflowClass,
@@ -51,6 +52,12 @@ export abstract class BaseWorkflow {
 
   /** The body. Annotate `input`: `start` and `dispatch` take what it says, `start` answers what it returns. */
   abstract run(ctx: WorkflowCtx, input: unknown): unknown
+
+  /**
+   * The body of a workflow that is started, as `dlq:<deadRunId>`, when a run of this one goes dead. It is
+   * registered as `<name>.dlq`. Excludes `deadLetterWorkflow`.
+   */
+  deadLetter?(ctx: WorkflowCtx, dead: DeadLetter): unknown
 
   /**
    * Runs the workflow and answers its output once the run is terminal, however long it sleeps.

@@ -5,8 +5,9 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DuplicateDiscoveryError, InvalidArgumentError } from '../errors.ts'
+import { DEAD_LETTER_SUFFIX } from '../foundation/ids.ts'
 import type { WorkflowCtx, WorkflowFn } from '../types/ctx.ts'
-import type { RegisterOptions, WorkflowClass, WorkflowMeta } from '../types/workflow.ts'
+import type { DeadLetter, RegisterOptions, WorkflowClass, WorkflowMeta } from '../types/workflow.ts'
 import { exportsOfBarrel, type Barrel } from './barrel.ts'
 import { WORKFLOW_BASE } from './base_workflow.ts'
 import {
@@ -93,6 +94,14 @@ async function registerAll(
     const instance = factory ? await factory(target) : new target()
     prepared.push(prepare(origin === undefined ? meta : { ...meta, origin }, instance))
   }
+  const names = new Set(found.map(({ meta }) => meta.name))
+  for (const { meta, deadLetter } of prepared) {
+    if (!deadLetter || !names.has(handlerName(meta))) continue
+    throw new InvalidArgumentError(
+      `workflow "${meta.name}"`,
+      `has a deadLetter() method, which is registered as "${handlerName(meta)}": so is another class`
+    )
+  }
   for (const workflow of prepared) register(engine, workflow)
   return prepared.map(({ meta }) => meta)
 }
@@ -131,6 +140,8 @@ interface PreparedWorkflow {
   meta: WorkflowMeta
   fn: WorkflowFn
   options: RegisterOptions
+  /** The body that handles its dead runs. */
+  deadLetter?: WorkflowFn
 }
 
 /** The workflow classes among exports. Throws `DuplicateDiscoveryError`. */
@@ -182,19 +193,47 @@ function prepare(meta: WorkflowMeta, instance: object): PreparedWorkflow {
       `has no run(ctx, input) method${meta.file === undefined ? '' : ` (${meta.file})`}`
     )
   }
+  const hasHandler = hasDeadLetter(instance)
+  if (hasHandler && meta.deadLetterWorkflow !== undefined) {
+    throw new InvalidArgumentError(
+      `workflow "${meta.name}"`,
+      'has a deadLetter() method and a deadLetterWorkflow: drop one'
+    )
+  }
   return {
     meta,
     fn: async (ctx, input) => instance.run(ctx, input),
     options: registerOptionsOf(meta),
+    ...(hasHandler && {
+      deadLetter: async (ctx: WorkflowCtx, dead: unknown) =>
+        instance.deadLetter(ctx, dead as DeadLetter),
+    }),
   }
 }
+
+function hasDeadLetter<T extends object>(
+  instance: T
+): instance is T & { deadLetter(ctx: WorkflowCtx, dead: DeadLetter): unknown } {
+  return typeof (instance as { deadLetter?: unknown }).deadLetter === 'function'
+}
+
+const handlerName = ({ name }: WorkflowMeta): string => name + DEAD_LETTER_SUFFIX
 
 function hasRun(instance: object): instance is { run(ctx: WorkflowCtx, input: unknown): unknown } {
   return typeof (instance as { run?: unknown }).run === 'function'
 }
 
-function register(engine: WorkflowRegistrar, { meta, fn, options }: PreparedWorkflow): void {
+function register(engine: WorkflowRegistrar, prepared: PreparedWorkflow): void {
+  const { meta, fn, options, deadLetter } = prepared
   engine.register(meta.name, meta.version, fn, options)
+  if (!deadLetter) return
+  const { origin } = options
+  engine.register(
+    handlerName(meta),
+    meta.version,
+    deadLetter,
+    origin === undefined ? {} : { origin }
+  )
 }
 
 function isClass(value: unknown): value is Constructor {

@@ -11,6 +11,8 @@ import type { Effect, ReleaseSingleton, TurnReport } from '../turns/effects.ts'
 import type { Singletons } from '../flow/singletons.ts'
 import type { Drain } from './drain.ts'
 import type { Registry } from './registry.ts'
+import type { DeadLetters } from './runs/dead_letters.ts'
+import type { FailureRoutes } from './runs/failure_routes.ts'
 import type { Wakes } from './wakes.ts'
 
 export interface AfterEffectsOptions {
@@ -18,6 +20,8 @@ export interface AfterEffectsOptions {
   wakes: Pick<Wakes, 'handOff' | 'news' | 'newsOfWave'>
   singletons: Pick<Singletons, 'slotOf' | 'wakeWaiters'>
   lookup: Pick<Registry, 'find'>
+  failures: Pick<FailureRoutes, 'start'>
+  deadLetters: Pick<DeadLetters, 'start'>
   drain: Drain
   clock: Clock
   /** Cancels the children of a cancelled run, then clears its mark. */
@@ -59,6 +63,10 @@ export class AfterEffects {
         return this.#options.cancelRuns(effect.runIds)
       case 'releaseSingleton':
         return this.#wakeWaiters(effect.run)
+      case 'startHandler':
+        return this.#options.failures.start(effect.run)
+      case 'deadLetter':
+        return this.#options.deadLetters.start(effect.run)
       case 'foldWaves':
         return this.#fold(effect)
       case 'tellChildren':

@@ -10,6 +10,7 @@ import type { RunResult, WorkflowRun } from '../types/run.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { StepHandler } from '../types/step.ts'
 import type {
+  OnErrorRoute,
   RegisterOptions,
   StartOptions,
   WorkflowClass,
@@ -47,6 +48,8 @@ export interface RegisteringApi {
    * colon.
    */
   registerEntity<TState>(name: string, config: EntityConfig<TState>): void
+  /** `onError` routes of registered workflows whose handler is not registered in this process. */
+  unservedOnErrorRoutes(): Promise<{ workflow: string; route: OnErrorRoute }[]>
   /** Serves a step body on this engine's transport. Throws when the transport cannot serve. */
   handle(name: string, fn: StepHandler): void
 }
@@ -160,6 +163,11 @@ export interface ReadApi {
 export interface ListeningApi {
   /** Calls back for every event of this process; the answer stops it. */
   subscribe(listener: EngineListener): () => void
+  /**
+   * Calls back for every run that this process moves to `dead`; the answer stops it. For the deaths of all
+   * processes see the dead-letter workflow.
+   */
+  onDead(listener: (run: WorkflowRun) => void): () => void
   /** Wraps every real attempt of a local body; never on replay. The answer removes it. */
   use(interceptor: StepInterceptor): () => void
 }

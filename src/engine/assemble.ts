@@ -35,8 +35,10 @@ import { Updates } from './delivery/updates.ts'
 import { InterceptorChain } from './interceptors.ts'
 import { Registry } from './registry.ts'
 import { Canceller } from './runs/canceller.ts'
+import { DeadLetters } from './runs/dead_letters.ts'
 import { Eraser } from './runs/eraser.ts'
 import { LostSends } from './runs/lost_sends.ts'
+import { FailureRoutes } from './runs/failure_routes.ts'
 import { Operator } from './runs/operator.ts'
 import { Redispatcher } from './runs/redispatcher.ts'
 import { RunLeases } from './runs/run_leases.ts'
@@ -44,6 +46,7 @@ import { Starter } from './runs/starter.ts'
 import { RunWaiter } from './runs/waiter.ts'
 import { PoolSender } from './sender.ts'
 import { unservedWarning } from './unserved.ts'
+import { LostHandlers } from './upkeep/lost_handlers.ts'
 import { Polls } from './upkeep/polls.ts'
 import { Recovery } from './upkeep/recovery.ts'
 import { Timeouts } from './upkeep/timeouts.ts'
@@ -58,6 +61,8 @@ export interface Collaborators {
   starter: Starter
   waiter: RunWaiter
   canceller: Canceller
+  failures: FailureRoutes
+  deadLetters: DeadLetters
   operator: Operator
   redispatcher: Redispatcher
   eraser: Eraser
@@ -162,11 +167,21 @@ export function assemble(config: EngineConfig): Collaborators {
   })
   const tellChildren = (runId: string) => canceller.tellChildren(runId)
   const cancelRuns = (runIds: string[]) => canceller.cancelRuns(runIds)
+  const failures = new FailureRoutes({ registry, starter, report })
+  const deadLetters = new DeadLetters({
+    registry,
+    starter,
+    deadLetterWorkflow: config.deadLetterWorkflow,
+    effect: needs.effect,
+    report,
+  })
   const effects = new AfterEffects({
     store,
     wakes,
     singletons,
     lookup: registry,
+    failures,
+    deadLetters,
     drain,
     clock,
     tellChildren,
@@ -221,6 +236,7 @@ export function assemble(config: EngineConfig): Collaborators {
     wakes,
     lostSends,
     effect: needs.effect,
+    onDead: (run) => deadLetters.died(run),
     clock,
     settings,
     maxRecoveryAttempts,
@@ -246,6 +262,8 @@ export function assemble(config: EngineConfig): Collaborators {
     starter,
     waiter: new RunWaiter({ store, hub, timers }),
     canceller,
+    failures,
+    deadLetters,
     signals,
     events: new Events({ store, subscribers, wakes, clock, maxPayloadBytes }),
     updates: new Updates({ store, signals }),
@@ -273,6 +291,8 @@ export function assemble(config: EngineConfig): Collaborators {
       recovery,
       drain,
       timerBatchSize,
+      lostHandlers: new LostHandlers({ store, failed: failures, dead: deadLetters, namespace }),
+      report,
       timeouts: new Timeouts({ store, registry, canceller, namespace, report }),
       unfinishedCancels: () => canceller.finishCancels(namespace),
     }),

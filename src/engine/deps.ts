@@ -1,6 +1,7 @@
 /*
  * What an engine is built from, and the settings that follow: defaults and checks in one place.
  */
+import { workflowName } from '../authoring/workflow_ref.ts'
 import { InvalidArgumentError } from '../errors.ts'
 import { type Clock, type Timers, systemClock, systemTimers } from '../foundation/clock.ts'
 import { parseDuration } from '../foundation/duration.ts'
@@ -11,6 +12,7 @@ import type { StateStore } from '../store/state_store.ts'
 import type { PoolMember } from '../transport/pool.ts'
 import type { Transport } from '../transport/ports.ts'
 import type { TurnSettings } from '../turns/needs.ts'
+import type { WorkflowRef } from '../types/workflow.ts'
 
 /** Hands a started, requeued or recovered run to whatever executes it. */
 export interface RunDispatcher {
@@ -42,6 +44,8 @@ export interface WorkflowEngineDeps {
   leaseMs?: number
   /** Crash pickups before a run is `dead`; default unlimited. */
   maxRecoveryAttempts?: number
+  /** Handles the dead runs of workflows that name no handler of their own; default none. */
+  deadLetterWorkflow?: WorkflowRef
   /** Fallback wake of a run that waits for news; default 300 000, 0 turns it off. */
   reconcileMs?: number
   /** Opt-in: send a dispatched step again that is pending this long. */
@@ -87,6 +91,7 @@ export interface EngineConfig {
   timers: Timers
   namespace?: string
   maxRecoveryAttempts: number
+  deadLetterWorkflow?: string
   timerBatchSize: number
   turnSlots: number
   persistedSchedules: boolean
@@ -121,6 +126,7 @@ export function resolveDeps(deps: WorkflowEngineDeps): EngineConfig {
     timers: deps.timers ?? systemTimers,
     namespace,
     maxRecoveryAttempts: count('maxRecoveryAttempts', deps.maxRecoveryAttempts, Infinity),
+    deadLetterWorkflow: nameOf('deadLetterWorkflow', deps.deadLetterWorkflow),
     timerBatchSize: count('timerBatchSize', deps.timerBatchSize, 500),
     turnSlots: Math.max(1, count('turnSlots', deps.turnSlots, 100)),
     persistedSchedules: deps.persistedSchedules ?? false,
@@ -180,6 +186,13 @@ function count(key: string, value: number | undefined, fallback: number, least =
 function functionOf<F>(key: string, value: F | undefined): F | undefined {
   if (value === undefined || typeof value === 'function') return value
   throw new InvalidArgumentError(`WorkflowEngine: ${key}`, 'must be a function')
+}
+
+function nameOf(key: string, ref: WorkflowRef | undefined): string | undefined {
+  if (ref === undefined) return undefined
+  const name = workflowName(ref)
+  checkName(key, name)
+  return name
 }
 
 function checkName(key: string, value: string | undefined): void {

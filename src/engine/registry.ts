@@ -11,6 +11,7 @@ import { isStandardSchema } from '../foundation/standard_schema.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import { MAX_EVENT_NAME_BYTES } from '../foundation/tokens.ts'
 import { compareVersions } from '../foundation/versions.ts'
+import { checkHandlers } from './routes.ts'
 import type { RunnableWorkflow, WorkflowLookup } from '../turns/needs.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
 import type { RegisterOptions } from '../types/workflow.ts'
@@ -20,7 +21,7 @@ export interface RegisteredWorkflow extends RunnableWorkflow {
 }
 
 /** Options whose machinery is not part of this release: refused, never silently ignored. */
-const NOT_YET = ['requires', 'onError', 'deadLetterWorkflow'] as const
+const NOT_YET = ['requires'] as const
 
 export class Registry implements WorkflowLookup {
   readonly #workflows = new Map<string, Map<string, RegisteredWorkflow>>()
@@ -57,6 +58,7 @@ export class Registry implements WorkflowLookup {
     }
     checkSingleton(name, options.singleton)
     checkQuota(`register: concurrency of workflow "${name}"`, options.concurrency)
+    checkHandlers(name, options)
     checkEventBatch(name, options.eventBatch)
     for (const tag of options.tags ?? []) {
       check(`register: tag ${JSON.stringify(tag)} of workflow "${name}"`, keyProblem(tag))

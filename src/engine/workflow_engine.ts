@@ -36,7 +36,7 @@ import type { ScheduleInfo, ScheduleSource } from '../types/schedule.ts'
 import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 import type { StepHandler } from '../types/step.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
-import type { RegisterOptions, StartOptions, WorkflowRef } from '../types/workflow.ts'
+import type { OnErrorRoute, RegisterOptions, StartOptions, WorkflowRef } from '../types/workflow.ts'
 import type { PublishOptions } from './delivery/events.ts'
 import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
@@ -247,6 +247,14 @@ export class WorkflowEngine implements EngineApi {
 
   subscribe(listener: EngineListener): () => void {
     return this.#parts.hub.subscribe(listener)
+  }
+
+  onDead(listener: (run: WorkflowRun) => void): () => void {
+    return this.#parts.deadLetters.onDead(listener)
+  }
+
+  async unservedOnErrorRoutes(): Promise<{ workflow: string; route: OnErrorRoute }[]> {
+    return this.#parts.failures.unserved()
   }
 
   use(interceptor: StepInterceptor): () => void {

@@ -100,3 +100,6 @@ export function storableToken(token: string): string {
   if (/[\uD800-\uDBFF]$/.test(prefix)) prefix = prefix.slice(0, -1)
   return `${prefix}#sha256:${digest}`
 }
+
+/** Ends the name under which the `deadLetter` method of a workflow class is registered. */
+export const DEAD_LETTER_SUFFIX = '.dlq'

@@ -66,6 +66,18 @@ export interface ReleaseSingleton {
   run: Pick<WorkflowRun, 'workflow' | 'workflowVersion' | 'tags'>
 }
 
+/** A run failed; the workflow that its own names for the error is started. */
+export interface StartHandler {
+  kind: 'startHandler'
+  run: Pick<WorkflowRun, 'id' | 'workflow' | 'workflowVersion' | 'namespace' | 'input' | 'error'>
+}
+
+/** A run is dead; the workflow that handles it is started. */
+export interface StartDeadLetter {
+  kind: 'deadLetter'
+  run: StartHandler['run']
+}
+
 export type Effect =
   | WakeSuccessor
   | StartChild
@@ -76,6 +88,8 @@ export type Effect =
   | CancelRuns
   | FoldWaves
   | ReleaseSingleton
+  | StartHandler
+  | StartDeadLetter
 
 /** How a turn left its run. */
 export interface TurnReport {

@@ -219,6 +219,9 @@ function appliedReport(
   if (outcome.kind === 'completed' && retried !== undefined) {
     effects.push({ kind: 'offerRetry', childId: retried, completion: completionOf(report) })
   }
+  if (outcome.kind === 'failed') {
+    effects.push({ kind: 'startHandler', run: { ...run, error: outcome.error } })
+  }
   if (outcome.kind !== 'suspended') effects.push(...releases(run))
   if (outcome.kind === 'cancelled') effects.push({ kind: 'tellChildren', runId: run.id })
   if (turn.folds.length > 0) effects.push({ kind: 'foldWaves', runId: run.id, folds: turn.folds })

@@ -15,6 +15,7 @@ import {
 import { deferred } from '../../src/foundation/deferred.ts'
 import type { RemoteTask } from '../../src/wire/messages.ts'
 import { bootApp, PACKAGE, startApp } from './app.ts'
+import { handsOverTheDead } from './dead_letters.ts'
 
 /** Keeps what it is given and answers nothing: a broker without workers. */
 class SilentTransport implements Transport {
@@ -188,6 +189,8 @@ const EFFECTS: { [Key in keyof Required<DurableConfig>]: (rig: Rig) => Promise<v
     await waiting(await boot({ ...over(transport), traceparent: () => '00-abc-def-01' }))
     assert.equal(transport.tasks[0].traceparent, '00-abc-def-01')
   },
+
+  deadLetterWorkflow: handsOverTheDead,
 
   async trackStepStart({ assert, boot }) {
     const seen: string[] = []

@@ -84,8 +84,10 @@ export const MEMBERS: MemberTable[] = [
   },
   {
     of: 'BaseWorkflow',
-    members: ['run(ctx: WorkflowCtx, input: unknown): unknown'],
-    later: { reliability: ['deadLetter?(ctx: WorkflowCtx, dead: DeadLetter): unknown'] },
+    members: [
+      'run(ctx: WorkflowCtx, input: unknown): unknown',
+      'deadLetter?(ctx: WorkflowCtx, dead: DeadLetter): unknown',
+    ],
   },
   {
     of: 'WorkflowEngine',
@@ -130,6 +132,8 @@ export const MEMBERS: MemberTable[] = [
       'triggerSchedule(key: string, now?: number): Promise<RunResult | null>',
       'readonly schedules: ScheduleClient',
       'subscribe(listener: EngineListener): () => void',
+      'onDead(listener: (run: WorkflowRun) => void): () => void',
+      'unservedOnErrorRoutes(): Promise<{ workflow: string; route: OnErrorRoute }[]>',
       'use(interceptor: StepInterceptor): () => void',
       'runPending(nowMs?: number): Promise<RunResult[]>',
       'runOne(runId: string): Promise<RunResult | null>',
@@ -144,8 +148,6 @@ export const MEMBERS: MemberTable[] = [
     later: {
       reliability: [
         'registerQueue(config: never): void',
-        'unservedOnErrorRoutes(): Promise<unknown[]>',
-        'onDead(listener: (run: WorkflowRun) => void): () => void',
         'onCancel(listener: (runId: string) => void): () => void',
         'onStalled(listener: (info: never) => void): () => void',
         'onEvict(listener: (run: WorkflowRun, checkpoints: StepCheckpoint[]) => void): () => void',

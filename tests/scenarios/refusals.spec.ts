@@ -259,6 +259,16 @@ for (const kind of await storesUnderTest()) {
         () => engine.register('w', '1', body, { requires: ['gpu'] }),
         /"requires" of workflow "w" is not supported/
       )
+      const handlers: [object, RegExp][] = [
+        [{ onError: 'h' }, /onError of workflow "w" must be a list/],
+        [{ onError: [{ workflow: '' }] }, /onError of workflow "w": the handler/],
+        [{ onError: [null] }, /onError of workflow "w": the handler/],
+        [{ onError: [{ code: 5, workflow: 'h' }] }, /the code must be a string/],
+        [{ deadLetterWorkflow: 5 }, /deadLetterWorkflow of workflow "w"/],
+      ]
+      for (const [options, message] of handlers) {
+        assert.throws(() => engine.register('w', '1', body, options), message)
+      }
       for (const executionTimeout of ['soon', -1, Number.NaN, Infinity, 0, '0s']) {
         assert.throws(
           () => engine.register('w', '1', body, { executionTimeout }),

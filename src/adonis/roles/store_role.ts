@@ -94,6 +94,19 @@ export class StoreRole {
     if (this.#servesRequests) await this.#triggers.attach()
   }
 
+  /** Says which failures go to a workflow that nobody registered. */
+  async reportUnservedRoutes(): Promise<void> {
+    if (!this.#built || this.#shutdown) return
+    const { engine } = await this.#built
+    const logger = await this.#logger()
+    for (const { workflow, route } of await engine.unservedOnErrorRoutes()) {
+      logger.warn(
+        `durable: workflow "${workflow}" sends its failures to "${route.workflow}", ` +
+          'which this process has not registered'
+      )
+    }
+  }
+
   /** Starts the embedded loop where it is configured and this process serves requests. */
   async startEmbeddedLoop(): Promise<void> {
     if (!this.#config.worker?.embedded || !this.#servesRequests || this.#shutdown) return

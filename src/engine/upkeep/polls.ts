@@ -2,11 +2,13 @@
  * Polls: the last resort of every wake. They do nothing while the engine drains. Claims decide who runs
  * what, so passes may overlap: a long turn of one never holds up the next.
  */
+import { bestEffort } from '../../foundation/failure.ts'
 import type { TurnReport } from '../../turns/effects.ts'
 import type { TurnQueue } from '../../turns/turn_queue.ts'
 import type { RunResult } from '../../types/run.ts'
 import type { Drain } from '../drain.ts'
 import { resultOfTurn } from '../runs/result.ts'
+import type { LostHandlers } from './lost_handlers.ts'
 import type { Recovery } from './recovery.ts'
 import type { Timeouts } from './timeouts.ts'
 
@@ -15,6 +17,8 @@ export interface PollsOptions {
   recovery: Recovery
   drain: Drain
   timeouts: Pick<Timeouts, 'sweep'>
+  lostHandlers: Pick<LostHandlers, 'start'>
+  report: (error: unknown, what: string) => void
   timerBatchSize: number
   /** Repeats the cascades of cancels that were cut short. */
   unfinishedCancels: () => Promise<void>
@@ -56,10 +60,17 @@ export class Polls {
 
   async recovery(nowMs: number): Promise<RunResult[]> {
     if (this.#options.drain.draining) return []
-    this.#recovering ??= this.#options.recovery.recover(nowMs).finally(() => {
+    this.#recovering ??= this.#recover(nowMs).finally(() => {
       this.#recovering = undefined
     })
     return this.#recovering
+  }
+
+  async #recover(nowMs: number): Promise<RunResult[]> {
+    const { recovery, lostHandlers, report } = this.#options
+    const moved = await recovery.recover(nowMs)
+    await bestEffort('the search for lost handlers', lostHandlers.start(nowMs), report)
+    return moved
   }
 }
 

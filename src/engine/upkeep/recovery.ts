@@ -6,9 +6,10 @@
  */
 import type { Clock } from '../../foundation/clock.ts'
 import { PayloadCodecError } from '../../errors.ts'
-import { bestEffort, hasCode } from '../../foundation/failure.ts'
+import { bestEffort, hasCode, type StepError } from '../../foundation/failure.ts'
 import { completionOf } from '../../replay/completion.ts'
 import type { FullStore } from '../../store/full_store.ts'
+import { withoutSingletonMarkers } from '../../store/ports/singleton_rules.ts'
 import type { TurnVerdict } from '../../store/ports/turn_commits.ts'
 import type { Effect } from '../../turns/effects.ts'
 import type { TurnSettings } from '../../turns/needs.ts'
@@ -25,6 +26,8 @@ export interface RecoveryOptions {
   wakes: Pick<Wakes, 'started' | 'newsInBackground'>
   lostSends: LostSends
   effect: (effect: Effect) => void
+  /** Told of every run that goes dead here. */
+  onDead: (run: WorkflowRun) => void
   clock: Clock
   settings: TurnSettings
   maxRecoveryAttempts: number
@@ -127,6 +130,7 @@ export class Recovery {
           const completion = completionOf({ status: 'dead', error })
           this.#options.effect({ kind: 'notifyParent', childId: id, completion })
         }
+        this.#options.onDead(buried(run, error, attempts))
       }
       return verdict
     }
@@ -151,4 +155,13 @@ export class Recovery {
       settle: { status, patch, evenIfCancelRequested: true },
     })
   }
+}
+
+/** The run as its dead row reads. */
+function buried(run: WorkflowRun, error: StepError, recoveryAttempts: number): WorkflowRun {
+  const dead: WorkflowRun = { ...run, status: 'dead', error, recoveryAttempts }
+  delete dead.lockedBy
+  delete dead.lockedUntil
+  if (run.tags) dead.tags = withoutSingletonMarkers(run.tags)
+  return dead
 }
