@@ -43,11 +43,13 @@ export class CheckpointTable {
 
   /** Looks from the end: the last members of a fan are the likeliest to be open. */
   hasOne(runId: string, range: CheckpointRange): boolean {
+    this.lastRowsRead = 0
     const timeline = this.#timelines.get(runId)
     if (!timeline) return false
     const { rows, seqs } = timeline
     const end = range.toSeq === undefined ? seqs.length : lowerBound(seqs, range.toSeq + 1)
     for (let i = end - 1; i >= 0 && seqs[i] >= (range.fromSeq ?? -Infinity); i--) {
+      this.lastRowsRead += 1
       if (inRange(rows.get(seqs[i])!, range)) return true
     }
     return false

@@ -12,7 +12,7 @@ import {
   DURABLE_TABLES,
   SCHEMA,
 } from '../../../src/store/lucid/schema/tables.ts'
-import { collationsOf, takeInventory } from '../../../src/store/lucid/schema/ddl.ts'
+import { collationsOf, indexesOf, takeInventory } from '../../../src/store/lucid/schema/ddl.ts'
 import { Session } from '../../../src/store/lucid/session.ts'
 import {
   countStatements,
@@ -59,7 +59,7 @@ for (const dialect of await reachableDialects()) {
           table.columns.map((column) => column.name),
           table.name
         )
-        for (const { name } of table.indexes) assert.isTrue(indexes.has(name), name)
+        for (const { name } of indexesOf(dialect, table)) assert.isTrue(indexes.has(name), name)
       }
       assert.deepEqual(warnings, [])
     })
