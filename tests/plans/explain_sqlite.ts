@@ -63,8 +63,12 @@ export class SqliteExplainer {
 
 /** After each durable table a condition that counts; alone in its FROM, joined or written. */
 function withCounting({ sql }: Sent): string {
-  const reads = sql.replace(
-    /(DELETE\s+)?\b(FROM|JOIN)(\s+)(durable_\w+)(?:\s+(?!WHERE|ON)(\w+))?(\s+)(WHERE|ON)\b/g,
+  const joined = sql.replace(
+    /\bFROM\s+(durable_\w+)\s+(\w+)\s+CROSS JOIN\s+durable_\w+\s+\w+\s+ON\b/g,
+    (found, _table, alias) => `${found} seen(${alias}.rowid) AND`
+  )
+  const reads = joined.replace(
+    /(DELETE\s+)?\b(FROM|JOIN)(\s+)(durable_\w+)(?:\s+(?!WHERE|ON|INDEXED)(\w+))?(\s+(?:INDEXED BY \w+\s+)?)(WHERE|ON)\b/g,
     (found, remove, word, space, table, alias, gap, condition) => {
       if (remove || !isDurable(table)) return found
       const name = alias === undefined ? table : `${table} ${alias}`

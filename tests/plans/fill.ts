@@ -109,7 +109,7 @@ function* insertions(words: Words, runs: number, from: number, to: number): Gene
       CASE WHEN h >= 10 AND h < 15 THEN ${text('worker-', 'n % 20')} END,
       CASE WHEN h = 10 THEN ${NOW} - n WHEN h > 10 AND h < 15 THEN ${NOW} + 30000 END,
       ${tags}, CASE WHEN h >= 10 THEN 2 END, CASE WHEN h = 107 AND n % 7 = 0 THEN at END,
-      CASE WHEN n % 10 = 0 THEN ${NOW} + 1000 + n END,
+      CASE WHEN n % 10 = 0 THEN ${NOW} + 1000 + n WHEN h < 77 AND n % 197 = 0 THEN ${NOW} - n END,
       CASE WHEN h >= 27 AND h < 77 THEN 3 END, CASE WHEN h >= 27 AND h < 77 THEN 3 END,
       at, at + 5000 FROM ${source}`
   yield `INSERT INTO ${T.checkpoints} (run_id, seq, name, kind, step_id, status, input, output, attempts,
@@ -119,10 +119,11 @@ function* insertions(words: Words, runs: number, from: number, to: number): Gene
       at + seq, at + seq + 100, NULL
     FROM ${source} CROSS JOIN (SELECT 1 AS seq UNION ALL SELECT 2 UNION ALL SELECT 3) AS seqs`
   const attribute = (key: string, column: string, value: string, where: string) =>
-    `INSERT INTO ${T.attributes} (run_id, ${words === WORDS.mysql ? '`key`' : '"key"'}, ${column})
-     SELECT id, '${key}', ${value} FROM ${source} WHERE ${where}`
+    `INSERT INTO ${T.attributes} (run_id, ${words === WORDS.mysql ? '`key`' : '"key"'}, ${column}, created_at)
+     SELECT id, '${key}', ${value}, at FROM ${source} WHERE ${where}`
   yield attribute('customer', 'str_value', text('c-', 'n % 5000'), 'n % 2 = 0')
   yield attribute('amount', 'num_value', 'n % 10000', 'n % 2 = 0')
+  yield attribute('tier', 'num_value', 'n % 30', 'n % 10 = 0')
   yield attribute('region', 'str_value', `CASE WHEN n % 8 = 0 THEN 'eu' ELSE 'us' END`, 'n % 4 = 0')
   yield `INSERT INTO ${T.signalWaiters} (token, run_id, seq, created_at)
     SELECT ${join(`'signal:'`, 'id', `':go'`)}, id, 3, at FROM ${source} WHERE h >= 27 AND h < 77`

@@ -50,6 +50,9 @@ const valued = (
 })
 
 const CUSTOMER = { key: 'customer', op: 'eq', value: 'c-78' } as const
+/** An eighth and a thirtieth of all runs have these. */
+const REGION = { key: 'region', op: 'eq', value: 'us' } as const
+const TIER = { key: 'tier', op: 'eq', value: 20 } as const
 const OF_CUSTOMER = `str_value = 'c-78'`
 
 const lists: Case[] = [
@@ -75,11 +78,13 @@ const lists: Case[] = [
   page('id prefix', { idPrefix: 'run-0000001' }),
   valued('attribute', { attributes: [CUSTOMER] }, OF_CUSTOMER),
   valued('attribute, cursor deep', { attributes: [CUSTOMER], before: deep }, OF_CUSTOMER),
-  valued(
-    'attribute that many have',
-    { attributes: [{ key: 'region', op: 'eq', value: 'us' }] },
-    `str_value = 'us'`
-  ),
+  page('attribute that many have', { attributes: [REGION] }, 2),
+  page('attribute that many have, deep', { attributes: [REGION], before: deep }, 2),
+  page('number that many have, deep', { attributes: [TIER], before: deep }, 2),
+  page('attribute of many, oldest first', { attributes: [REGION], oldestFirst: true }, 2),
+  // Most of what has the value, and a fifth of it.
+  page('attribute of many, status', { status: 'completed', attributes: [REGION] }, 3),
+  page('attribute of many, namespace', { namespace: 'tenant-8', attributes: [REGION] }, 12),
   valued(
     'attribute range',
     { attributes: [{ key: 'amount', op: 'gte', value: 9998 }] },

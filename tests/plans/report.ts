@@ -36,6 +36,7 @@ export class Report {
     const problems = [
       ...(one.ofAll ? [] : plan.scans).map((scanned) => `reads all of ${scanned}`),
       ...(plan.read > allowed ? [`reads ${plan.read} rows of at most ${allowed}`] : []),
+      ...(answered > 0 && plan.read === 0 ? ['what it reads was not counted'] : []),
       ...(answered === 0 && one.finds === undefined ? ['answers nothing'] : []),
     ]
     if (problems.length === 0) this.passed += 1

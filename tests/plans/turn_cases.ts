@@ -83,6 +83,13 @@ const polls: Case[] = [
     times: 2,
     plus: 120,
   },
+  // On MySQL so many of each live status.
+  {
+    name: 'overdue, 50',
+    call: (store) => lengthOf(store.listOverdueRuns(NOW, undefined, 50)),
+    times: 4,
+    plus: 20,
+  },
   {
     name: 'blocked and due, 50',
     call: list({ status: 'blocked', wakeBefore: NOW, size: 50 }),

@@ -33,6 +33,8 @@ export interface Dialect {
    * SQLite for rows that come in the wanted order.
    */
   joinOne(table: string, alias: string, columns: readonly string[], on: string): string
+  /** A join whose right side is not to be read first; left to the planner where that knows better. */
+  readonly joinAfter: string
   /** A column is one of a list, which is one parameter; see `list`. */
   isIn(column: string, type: FieldType): string
   isNotIn(column: string, type: FieldType): string
@@ -88,6 +90,7 @@ export const postgres: Dialect = {
   },
   joinOne: (table, alias, columns, on) =>
     `CROSS JOIN LATERAL (SELECT ${columns.join(', ')} FROM ${table} ${alias} WHERE ${on} LIMIT 1) ${alias}`,
+  joinAfter: 'JOIN',
   isIn: (column, type) => `${column} = ANY(?::${type}[])`,
   isNotIn: (column, type) => `${column} <> ALL(?::${type}[])`,
   list: (values) => values,
@@ -114,6 +117,7 @@ export const sqlite: Dialect = {
     return `(SELECT ${columns.join(', ')} FROM json_each(?)) AS ${alias}`
   },
   joinOne: (table, alias, _columns, on) => `CROSS JOIN ${table} ${alias} ON ${on}`,
+  joinAfter: 'CROSS JOIN',
   isIn: (column) => `${column} IN (SELECT value FROM json_each(?))`,
   isNotIn: (column) => `${column} NOT IN (SELECT value FROM json_each(?))`,
   list: (values) => JSON.stringify(values),
@@ -157,6 +161,7 @@ export const mysql: Dialect = {
     return `JSON_TABLE(?, '$[*]' COLUMNS (${columns.join(', ')})) AS ${alias}`
   },
   joinOne: (table, alias, _columns, on) => `STRAIGHT_JOIN ${table} ${alias} ON ${on}`,
+  joinAfter: 'JOIN',
   isIn: (column) => `${column} IN (?)`,
   isNotIn: (column) => `${column} NOT IN (?)`,
   list: (values) => (values.length > 0 ? values : [null]),

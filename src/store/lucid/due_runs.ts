@@ -2,12 +2,12 @@
  * The lists that polls read: running, pending, due, orphaned and overdue runs. A namespace is part of
  * the condition, so that a limit counts only rows that are wanted; due runs come from two indexes, merged here.
  */
-import type { WorkflowRun } from '../../types/run.ts'
+import { LIVE_RUN_STATUSES, type WorkflowRun } from '../../types/run.ts'
 import { compareText } from '../../foundation/versions.ts'
 import { dueSince, wantedNamespace } from '../ports/run_rules.ts'
 import type { Binding, Dialect } from './dialect.ts'
 import { listed, readRun, RUN_COLUMNS } from './rows.ts'
-import { DURABLE_TABLES as T, LEASE_END, LIVE } from './schema/tables.ts'
+import { DURABLE_TABLES as T, LEASE_END, LIVE, RUNS_BY_DEADLINE } from './schema/tables.ts'
 import type { Session } from './session.ts'
 
 const SELECT = `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs} WHERE`
@@ -151,12 +151,30 @@ export async function listOverdueRuns(
   limit?: number
 ): Promise<WorkflowRun[]> {
   if (limit !== undefined && limit <= 0) return []
-  const scope = alsoInNamespace(session.dialect, namespace)
+  const { dialect } = session
+  const scope = alsoInNamespace(dialect, namespace)
   const page = limit === undefined ? '' : ' LIMIT ?'
-  const rows = await session.run(
-    `${SELECT} deadline_at <= ? AND ${LIVE} AND cancel_requested_at IS NULL${scope.text}
-     ORDER BY deadline_at, id${page}`,
-    [nowMs, ...scope.bindings, ...(limit === undefined ? [] : [limit])]
+  const tail: Binding[] = [nowMs, ...scope.bindings, ...(limit === undefined ? [] : [limit])]
+  const overdue = (from: string, status: string) =>
+    `SELECT ${listed(RUN_COLUMNS)} FROM ${from}
+     WHERE deadline_at <= ? AND ${status} AND cancel_requested_at IS NULL${scope.text}
+     ORDER BY deadline_at, id${page}`
+  if (dialect.name !== 'mysql') {
+    // SQLite takes the few that are live for fewer than those that are late.
+    const index = dialect.name === 'sqlite' ? ` INDEXED BY ${RUNS_BY_DEADLINE}` : ''
+    const rows = await session.run(overdue(`${T.runs}${index}`, LIVE), tail)
+    return rows.map(readRun)
+  }
+  // The status comes first in the index.
+  const branches = LIVE_RUN_STATUSES.map(
+    (status) => `SELECT * FROM (${overdue(T.runs, `status = '${status}'`)}) AS branch`
   )
-  return rows.map(readRun)
+  const rows = await session.run(
+    branches.join(' UNION ALL '),
+    branches.flatMap(() => tail)
+  )
+  return rows
+    .map(readRun)
+    .sort((a, b) => a.deadlineAt! - b.deadlineAt! || compareText(a.id, b.id))
+    .slice(0, limit)
 }

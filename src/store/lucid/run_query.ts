@@ -4,7 +4,8 @@
  *
  * Every index that finds runs by workflow, namespace or status has the start of the run behind the status,
  * so a page is put together from the first rows of each status. Otherwise a planner has to guess whether
- * walking all runs by age is shorter, and guesses wrong where what is asked for is old.
+ * walking all runs by age is shorter, and guesses wrong where what is asked for is old. The index of a search
+ * attribute has the same order within a value, so it gives a page by itself.
  */
 import {
   type AttributeFilter,
@@ -70,17 +71,28 @@ export function selectRuns(
   query: RunQuery,
   { limit, offset }: { limit: number | undefined; offset: number }
 ): Predicate {
-  const order = (run: string) => {
+  const order = (from: string, id = 'id') => {
     const direction = query.oldestFirst ? 'ASC' : 'DESC'
-    return `ORDER BY ${run}.created_at ${direction}, ${run}.id ${direction}`
+    return `ORDER BY ${from}.created_at ${direction}, ${from}.${id} ${direction}`
+  }
+  const page = limit === undefined ? '' : ' LIMIT ? OFFSET ?'
+  const window = limit === undefined ? [] : [limit, offset]
+  const ordered = limit === undefined ? undefined : valueOf(query)
+  if (ordered) {
+    const where = whereOfValue(dialect, query, ordered)
+    return {
+      text: `SELECT ${listed(columns, 'r')} FROM ${T.attributes} a
+        ${dialect.joinAfter} ${T.runs} r ON r.id = a.run_id
+        WHERE ${where.text} ${order('a', 'run_id')}${page}`,
+      bindings: [...where.bindings, ...window],
+    }
   }
   const parts = limit === undefined ? undefined : byStatus(query)
   if (limit === undefined || !parts) {
     const where = whereRuns(dialect, query)
-    const page = limit === undefined ? '' : ' LIMIT ? OFFSET ?'
     return {
       text: `SELECT ${listed(columns, 'r')} FROM ${T.runs} r WHERE ${where.text} ${order('r')}${page}`,
-      bindings: [...where.bindings, ...(limit === undefined ? [] : [limit, offset])],
+      bindings: [...where.bindings, ...window],
     }
   }
   const firsts = parts.map((part) => {
@@ -127,12 +139,32 @@ export function whereRuns(dialect: Dialect, query: RunQuery): Predicate {
   // attribute leads to the runs, and nothing else does.
   const leads = dialect.name === 'sqlite' ? leading(query.attributes) : undefined
   const others = (query.attributes ?? []).filter((filter) => filter !== leads)
-  const predicates = [
+  return all([
     ...(leads ? [withAttribute(leads, 'IN')] : []),
     ...exact(dialect, query, leads ? dialect.unindexed : (column) => column),
+    ...began(query, 'r'),
     ...ranges(query),
     ...others.map((filter) => withAttribute(filter, 'EXISTS')),
-  ]
+  ])
+}
+
+/** The attribute whose index holds the runs of a query in their order. */
+const valueOf = ({ attributes = [] }: RunQuery): AttributeFilter | undefined =>
+  attributes.find(({ op, value }) => op === 'eq' && indexedAttribute(value) !== undefined)
+
+/** The same predicates where the rows of one value, under the alias `a`, lead to the runs. */
+function whereOfValue(dialect: Dialect, query: RunQuery, value: AttributeFilter): Predicate {
+  const others = query.attributes!.filter((filter) => filter !== value)
+  return all([
+    holding(value, 'a'),
+    ...began(query, 'a', 'run_id'),
+    ...exact(dialect, query, dialect.unindexed),
+    ...ranges(query),
+    ...others.map((filter) => withAttribute(filter, 'EXISTS')),
+  ])
+}
+
+function all(predicates: Predicate[]): Predicate {
   if (predicates.length === 0) return { text: EVERY_RUN, bindings: [] }
   return {
     text: predicates.map((predicate) => predicate.text).join(' AND '),
@@ -180,23 +212,33 @@ export function hasTag(dialect: Dialect, tag: string): Predicate {
 }
 
 function* ranges(query: RunQuery): Generator<Predicate> {
-  const bounds: [string, number | undefined][] = [
-    ['r.created_at < ?', query.createdBefore],
-    ['r.created_at > ?', query.createdAfter],
+  yield* whereSet([
     ['r.updated_at < ?', query.updatedBefore],
     ['r.updated_at > ?', query.updatedAfter],
     ['r.wake_at <= ?', query.wakeBefore],
-  ]
-  for (const [text, bound] of bounds) {
-    if (bound !== undefined) yield { text, bindings: [bound] }
-  }
+  ])
+}
+
+/** When a run began, and where in the list it stands. */
+function* began(query: RunQuery, from: string, id = 'id'): Generator<Predicate> {
+  const at = `${from}.created_at`
+  yield* whereSet([
+    [`${at} < ?`, query.createdBefore],
+    [`${at} > ?`, query.createdAfter],
+  ])
   if (query.before) {
-    const { createdAt, id } = query.before
+    const { createdAt, id: last } = query.before
     // Not as a comparison of rows: on MySQL no index serves that.
     yield {
-      text: 'r.created_at <= ? AND (r.created_at < ? OR r.id < ?)',
-      bindings: [createdAt, createdAt, id.toWellFormed()],
+      text: `${at} <= ? AND (${at} < ? OR ${from}.${id} < ?)`,
+      bindings: [createdAt, createdAt, last.toWellFormed()],
     }
+  }
+}
+
+function* whereSet(given: [string, number | undefined][]): Generator<Predicate> {
+  for (const [text, bound] of given) {
+    if (bound !== undefined) yield { text, bindings: [bound] }
   }
 }
 
@@ -204,16 +246,21 @@ function* ranges(query: RunQuery): Generator<Predicate> {
 const leading = (filters: AttributeFilter[] = []): AttributeFilter | undefined =>
   filters.find(({ op }) => op === 'eq') ?? filters.find(({ op }) => op !== 'ne')
 
-function withAttribute({ key, op, value }: AttributeFilter, how: 'IN' | 'EXISTS'): Predicate {
+function withAttribute(filter: AttributeFilter, how: 'IN' | 'EXISTS'): Predicate {
+  const { text, bindings } = holding(filter, 'o')
+  const found =
+    how === 'IN'
+      ? `r.id IN (SELECT o.run_id FROM ${T.attributes} o WHERE ${text})`
+      : `EXISTS (SELECT 1 FROM ${T.attributes} o WHERE o.run_id = r.id AND ${text})`
+  return { text: found, bindings }
+}
+
+function holding({ key, op, value }: AttributeFilter, alias: string): Predicate {
   const wanted = indexedAttribute(value)
   if (wanted === undefined) return NOTHING
   const column = typeof wanted === 'number' ? 'num_value' : 'str_value'
-  const holds = `a."key" = ? AND a.${column} ${OPERATORS[op]} ?`
   return {
-    text:
-      how === 'IN'
-        ? `r.id IN (SELECT a.run_id FROM ${T.attributes} a WHERE ${holds})`
-        : `EXISTS (SELECT 1 FROM ${T.attributes} a WHERE a.run_id = r.id AND ${holds})`,
+    text: `${alias}."key" = ? AND ${alias}.${column} ${OPERATORS[op]} ?`,
     bindings: [key.toWellFormed(), typeof wanted === 'number' ? wanted : wanted.toWellFormed()],
   }
 }

@@ -4,27 +4,27 @@
  * and the same transaction elsewhere. A terminal status gives back the singleton slot in the same write.
  */
 import { isTerminalStatus, type RunStatus, type WorkflowRun } from '../../types/run.ts'
-import { attributeEntries } from '../ports/attribute_rules.ts'
 import { DuplicateRunError } from '../../errors.ts'
 import {
   SINGLETON_ADMITTED,
   SINGLETON_TRACKED,
   withoutSingletonMarkers,
 } from '../ports/singleton_rules.ts'
-import type { Binding, Fields } from './dialect.ts'
+import {
+  ATTRIBUTE_COLUMNS,
+  ATTRIBUTE_TYPES,
+  type AttributeRow,
+  attributeRows,
+  reindexes,
+  reindexing,
+  reindexingCtes,
+} from './attributes.ts'
+import type { Binding } from './dialect.ts'
 import { inNamespace } from './due_runs.ts'
 import { type Columns, listed, readRun, RUN_COLUMNS, runColumns, runPatchColumns } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Session, Sql } from './session.ts'
 import { insertNew, takeRows } from './writes.ts'
-
-export const ATTRIBUTE_COLUMNS = 'run_id, "key", str_value, num_value'
-export const ATTRIBUTE_TYPES: Fields = {
-  run_id: 'text',
-  key: 'text',
-  str_value: 'text',
-  num_value: 'float8',
-}
 
 const INSERT = `INSERT INTO ${T.runs} (${listed(RUN_COLUMNS)})
   VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})`
@@ -38,21 +38,6 @@ export const TAGS_WITHOUT_MARKERS = [SINGLETON_ADMITTED, SINGLETON_TRACKED].redu
     `replace(replace(replace(${tags}, '"${marker}",', ''), ',"${marker}"', ''), '["${marker}"]', '[]')`,
   'tags'
 )
-
-export interface AttributeRow {
-  run_id: string
-  key: string
-  str_value?: string
-  num_value?: number
-}
-
-/** The index rows of a run's attributes. */
-export const attributeRows = (run: Pick<WorkflowRun, 'id' | 'searchAttributes'>): AttributeRow[] =>
-  attributeEntries(run.searchAttributes).map(({ key, value }) => ({
-    run_id: run.id.toWellFormed(),
-    key: key.toWellFormed(),
-    ...(typeof value === 'number' ? { num_value: value } : { str_value: value.toWellFormed() }),
-  }))
 
 export async function createRun(session: Session, run: WorkflowRun): Promise<void> {
   const columns = runColumns(run)
@@ -86,7 +71,7 @@ async function insertWithAttributes(
   return session.atomically(async (sql) => {
     const inserted = await insertNew(sql, INSERT, values)
     if (inserted) {
-      await sql.change(`${into} SELECT run_id, "key", str_value, num_value FROM ${source}`, [json])
+      await sql.change(`${into} SELECT ${ATTRIBUTE_COLUMNS} FROM ${source}`, [json])
     }
     return inserted
   })
@@ -153,48 +138,33 @@ async function applyPatch(
   const update = `UPDATE ${T.runs} SET ${assignments(columns, patch)} WHERE id = ?${condition}`
   const bindings: Binding[] = [...Object.values(columns), id]
   if (expected) bindings.push(dialect.list(expected))
-  if (!('searchAttributes' in patch)) {
+  if (!reindexes(patch)) {
     const { rows } = await session.change(update, bindings)
     return rows > 0
   }
-  const json = JSON.stringify(attributeRows({ id, searchAttributes: patch.searchAttributes }))
   if (dialect.name === 'postgres') {
+    const ctes = reindexingCtes('changed', id, patch, (json) => {
+      bindings.push(json)
+      return '?'
+    })
     const changed = await session.run(
-      `WITH changed AS (${update} RETURNING id), ${reindexing('changed', '?', '?')} SELECT id FROM changed`,
-      [...bindings, json, json]
+      `WITH changed AS (${update} RETURNING id, created_at), ${ctes.join(', ')} SELECT id FROM changed`,
+      bindings
     )
     return changed.length > 0
   }
   return session.atomically(async (sql) => {
     const { rows } = await sql.change(update, bindings)
-    if (rows > 0) await reindex(sql, id, json)
+    if (rows > 0) await reindex(sql, id, patch)
     return rows > 0
   })
 }
 
-/**
- * Postgres: CTEs that replace the index rows of the run which the CTE `changed` answers. Both places are
- * given the new rows as JSON.
- */
-export const reindexing = (changed: string, place: string, again: string): string => `dropped AS (
-    DELETE FROM ${T.attributes} x USING ${changed} WHERE x.run_id = ${changed}.id
-      AND x."key" NOT IN (SELECT n."key" FROM json_to_recordset(${place}::json) AS n("key" text))
-  ), indexed AS (
-    INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
-    SELECT ${changed}.id, n."key", n.str_value, n.num_value FROM ${changed},
-      json_to_recordset(${again}::json) AS n("key" text, str_value text, num_value float8)
-    ON CONFLICT (run_id, "key") DO UPDATE SET
-      str_value = excluded.str_value, num_value = excluded.num_value
-  )`
-
-/** Replaces the index rows of a run, inside a transaction. */
-export async function reindex(sql: Sql, runId: string, json: string): Promise<void> {
-  await sql.change(`DELETE FROM ${T.attributes} WHERE run_id = ?`, [runId])
-  await sql.change(
-    `INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
-     SELECT run_id, "key", str_value, num_value FROM ${sql.dialect.jsonRows('a', ATTRIBUTE_TYPES)}`,
-    [json]
-  )
+/** Changes the index rows of a run, inside a transaction and after the run itself. */
+export async function reindex(sql: Sql, runId: string, patch: Partial<WorkflowRun>): Promise<void> {
+  for (const { text, bindings } of reindexing(sql.dialect, runId, patch)) {
+    await sql.change(text, bindings)
+  }
 }
 
 export async function getRun(

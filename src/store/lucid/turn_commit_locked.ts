@@ -16,18 +16,12 @@ import {
   type TurnVerdict,
   type WaitExpiry,
 } from '../ports/turn_commits.ts'
+import { ATTRIBUTE_COLUMNS, ATTRIBUTE_TYPES, attributeRows } from './attributes.ts'
 import { batches } from './batches.ts'
 import { IS_LIVE, IS_SETTLED } from './checkpoints.ts'
 import { putWaiters, writeUnlessSettled } from './row_writes.ts'
 import { compact, listed, numberOf, RUN_COLUMNS, RUN_TYPES, runColumns } from './rows.ts'
-import {
-  ATTRIBUTE_COLUMNS,
-  ATTRIBUTE_TYPES,
-  assignments,
-  attributeRows,
-  patchColumns,
-  reindex,
-} from './runs.ts'
+import { assignments, patchColumns, reindex } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Sql } from './session.ts'
 import {
@@ -262,9 +256,6 @@ async function settle(sql: Sql, commit: TurnCommit, stored: StepCheckpoint[]): P
     ...Object.values(written),
     id,
   ])
-  if ('searchAttributes' in patch) {
-    const { searchAttributes } = patch
-    await reindex(sql, id, JSON.stringify(attributeRows({ id, searchAttributes })))
-  }
+  await reindex(sql, id, patch)
   return written
 }

@@ -4,18 +4,13 @@
  */
 import type { WorkflowRun } from '../../types/run.ts'
 import type { TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
+import { ATTRIBUTE_COLUMNS, type AttributeRow, attributeRows, reindexing } from './attributes.ts'
 import { IS_LIVE } from './checkpoints.ts'
 import { type Binding, mysql } from './dialect.ts'
 import { nothingBuffered, payloadsLie, positionsOpen, waiterStands } from './mysql_checks.ts'
 import { columnsOf, puttingRows, puttingWaiters, sizeOf } from './row_writes.ts'
 import { listed, RUN_COLUMNS, runColumns } from './rows.ts'
-import {
-  assignments,
-  ATTRIBUTE_COLUMNS,
-  type AttributeRow,
-  attributeRows,
-  patchColumns,
-} from './runs.ts'
+import { assignments, patchColumns } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import { runScript, type Script, type Statement } from './scripts.ts'
 import type { Session, Sql } from './session.ts'
@@ -178,6 +173,7 @@ function indexing(attributes: AttributeRow[]): Statement[] {
     row.key,
     row.str_value ?? null,
     row.num_value ?? null,
+    row.created_at,
   ])
   return [
     { text: `INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS}) VALUES ?`, bindings: [values] },
@@ -212,12 +208,6 @@ function settling(step: CommitStep, wakes: boolean): { writes: Statement[]; afte
     text: `UPDATE ${T.runs} SET ${assignments(after, patch)} WHERE id = ?`,
     bindings: [...Object.values(after), id],
   })
-  if ('searchAttributes' in patch) {
-    const { searchAttributes } = patch
-    writes.push(
-      { text: `DELETE FROM ${T.attributes} WHERE run_id = ?`, bindings: [id] },
-      ...indexing(attributeRows({ id, searchAttributes }))
-    )
-  }
+  writes.push(...reindexing(mysql, id, patch))
   return { writes, after }
 }

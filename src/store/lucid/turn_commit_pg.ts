@@ -8,6 +8,7 @@
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { WorkflowRun } from '../../types/run.ts'
 import type { ChildState, SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
+import { ATTRIBUTE_COLUMNS, ATTRIBUTE_TYPES, attributeRows, reindexingCtes } from './attributes.ts'
 import { assigned, IS_LIVE, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
 import { type Binding, type Fields, mustBeFresh, postgres } from './dialect.ts'
 import {
@@ -24,15 +25,7 @@ import {
   WAITER_TYPES,
   waiterColumns,
 } from './rows.ts'
-import {
-  ATTRIBUTE_COLUMNS,
-  ATTRIBUTE_TYPES,
-  attributeRows,
-  freesSlot,
-  patchColumns,
-  reindexing,
-  TAGS_WITHOUT_MARKERS,
-} from './runs.ts'
+import { freesSlot, patchColumns, TAGS_WITHOUT_MARKERS } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Row, Session, Sql } from './session.ts'
 import { readPayload, replacingWaiter } from './signals.ts'
@@ -278,7 +271,7 @@ class CommitStatement {
     if (attributes.length === 0) return
     this.#ctes.push(`${name}_indexed AS (
       INSERT INTO ${T.attributes} (${ATTRIBUTE_COLUMNS})
-      SELECT a.run_id, a."key", a.str_value, a.num_value
+      SELECT a.run_id, a."key", a.str_value, a.num_value, a.created_at
       FROM ${name} JOIN ${this.#source('a', ATTRIBUTE_TYPES, attributes)} ON a.run_id = ${name}.id
       WHERE NOT ${name}.existed ON CONFLICT DO NOTHING)`)
   }
@@ -327,12 +320,8 @@ class CommitStatement {
     if (step.settle!.rekey) this.#rekey(step.settle!.rekey)
     this.#ctes.push(`ended AS (
       UPDATE ${T.runs} r SET ${sets.join(', ')} FROM run WHERE r.id = run.id AND run.held
-      RETURNING r.id)`)
-    if (!('searchAttributes' in patch)) return
-    const attributes = this.#add(
-      JSON.stringify(attributeRows({ id: step.runId, searchAttributes: patch.searchAttributes }))
-    )
-    this.#ctes.push(reindexing('ended', attributes, attributes))
+      RETURNING r.id, r.created_at)`)
+    this.#ctes.push(...reindexingCtes('ended', step.runId, patch, (json) => this.#add(json)))
   }
 }
 

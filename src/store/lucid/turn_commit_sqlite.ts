@@ -8,6 +8,7 @@ import {
   type TurnCommit,
   type TurnVerdict,
 } from '../ports/turn_commits.ts'
+import { reindexes } from './attributes.ts'
 import { IS_LIVE } from './checkpoints.ts'
 import type { Binding } from './dialect.ts'
 import { CHECKPOINT_COLUMNS, checkpointColumns, listed } from './rows.ts'
@@ -41,8 +42,8 @@ async function commitAtOnce(sql: Sql, commit: TurnCommit): Promise<Row | undefin
   const others = [stamps, waits, expiries, runs, children]
   if (end?.rekey || hasExtras(commit) || others.some((part) => part?.length)) return undefined
   if (!end) return rows.length === 1 ? writeOne(sql, commit, rows[0]) : undefined
-  const indexes = 'searchAttributes' in end.patch
-  return rows.length > 0 || end.looks?.length || indexes ? undefined : settleOnly(sql, commit)
+  const reindexed = reindexes(end.patch)
+  return rows.length > 0 || end.looks?.length || reindexed ? undefined : settleOnly(sql, commit)
 }
 
 async function settleOnly(sql: Sql, commit: TurnCommit): Promise<Row | undefined> {

@@ -5,7 +5,7 @@
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import type { EventClaim, TurnCommit } from '../ports/turn_commits.ts'
 import { IS_SETTLED, saveCheckpoint } from './checkpoints.ts'
-import { attributeRows, getRun, reindex } from './runs.ts'
+import { getRun, reindex } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Sql } from './session.ts'
 import { removeSignalWaiter } from './signals.ts'
@@ -52,5 +52,5 @@ async function mergeAttributes(sql: Sql, commit: TurnCommit): Promise<void> {
     JSON.stringify(searchAttributes),
     id,
   ])
-  await reindex(sql, id, JSON.stringify(attributeRows({ id, searchAttributes })))
+  await reindex(sql, id, { searchAttributes })
 }

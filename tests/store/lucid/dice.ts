@@ -143,6 +143,7 @@ export class Dice {
       awaited: this.maybe(true),
       namespace: this.namespace(),
       searchAttributes: this.maybe({ n: this.below(5) }),
+      createdAt: this.maybe(new Date(nowMs - this.below(20))),
       updatedAt: new Date(nowMs),
     }
     return Object.fromEntries(Object.entries(all).filter(() => this.next() < 0.3))

@@ -144,7 +144,8 @@ call(
         0.3
       ),
       wakeBefore: d.maybe(now, 0.2),
-      before: d.maybe({ createdAt: now - 100, id: 'b' }, 0.2),
+      before: d.maybe({ createdAt: now - d.below(99), id: 'b' }, 0.2),
+      oldestFirst: d.maybe(true, 0.1),
     }),
     page: 1 + d.below(2),
     size: d.below(4),

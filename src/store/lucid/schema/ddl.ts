@@ -132,8 +132,12 @@ const isTooShort = ({ type }: Column, { length }: KnownColumn): boolean => {
   return wanted !== undefined && length !== undefined && length < wanted
 }
 
+/** On MySQL a list would not end with the id, see `SCHEMA`; elsewhere the length is of no account. */
+const isTooLong = (dialect: DialectName, { type }: Column, { length = 0 }: KnownColumn): boolean =>
+  dialect === 'mysql' && type === 'str32' && length > LENGTHS.str32!
+
 /**
- * DDL for the columns of a table that are too short or compare in another way; undefined when all is well.
+ * DDL for the columns of a table that have another length or compare in another way; undefined when all is well.
  * On MySQL one statement, since each rewrites the table.
  */
 export function alterColumns(
@@ -148,7 +152,8 @@ export function alterColumns(
     if (!standing) continue
     const wanted = column.type === 'json' ? collations.table : collations.exact
     const differs = standing.collation !== undefined && standing.collation !== wanted
-    if (!isTooShort(column, standing) && !differs) continue
+    const fits = !isTooShort(column, standing) && !isTooLong(dialect, column, standing)
+    if (fits && !differs) continue
     if (dialect === 'postgres') {
       parts.push(`ALTER COLUMN "${column.name}" TYPE ${typeOf(dialect, column.type)}`)
     } else {

@@ -132,6 +132,14 @@ async function complete(repair: Repair): Promise<string[]> {
   return added
 }
 
+/** What rows of an earlier release, or of a table made by hand, do not say. */
+const COMPLETING: Record<string, string> = {
+  // A column made by hand may allow NULL; every predicate takes the namespace as given.
+  [DURABLE_TABLES.runs]: `UPDATE ${DURABLE_TABLES.runs} SET namespace = 'default' WHERE namespace IS NULL`,
+  [DURABLE_TABLES.attributes]: `UPDATE ${DURABLE_TABLES.attributes} SET created_at = coalesce(
+    (SELECT r.created_at FROM ${DURABLE_TABLES.runs} r WHERE r.id = run_id), 0) WHERE created_at = 0`,
+}
+
 async function repairTable(repair: Repair, table: Table): Promise<string[]> {
   const { sql, inventory, collations } = repair
   const columns = inventory.tables.get(table.name)!
@@ -141,13 +149,8 @@ async function repairTable(repair: Repair, table: Table): Promise<string[]> {
     await sql.adhoc(addColumn(sql.dialect.name, table, column, collations), [])
     added.push(`${table.name}.${column.name}`)
   }
-  if (table.name === DURABLE_TABLES.runs) {
-    // A column made by hand may allow NULL; every predicate takes the namespace as given.
-    await sql.adhoc(
-      `UPDATE "${table.name}" SET "namespace" = 'default' WHERE "namespace" IS NULL`,
-      []
-    )
-  }
+  const completing = COMPLETING[table.name]
+  if (completing) await sql.adhoc(completing, [])
   await alter(repair, table)
   return added
 }

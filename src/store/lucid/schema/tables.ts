@@ -84,6 +84,7 @@ const list = (name: string, on: string) =>
 /** A run that still moves by itself. */
 export const LIVE = "status IN ('pending', 'running', 'suspended', 'blocked')"
 
+export const RUNS_BY_DEADLINE = 'durable_runs_deadline_idx'
 export const RUNS_BY_NAMESPACE = 'durable_runs_by_namespace_idx'
 
 /** Until when a run is held; 0 for one that nobody holds. */
@@ -126,7 +127,7 @@ const runs: Table = {
     index('durable_runs_cancel_idx', 'cancel_requested_at', {
       where: 'cancel_requested_at IS NOT NULL',
     }),
-    index('durable_runs_deadline_idx', 'deadline_at', {
+    index(RUNS_BY_DEADLINE, 'deadline_at', {
       where: `deadline_at IS NOT NULL AND ${LIVE}`,
       columnsWithoutWhere: ['status', 'deadline_at'],
     }),
@@ -180,11 +181,16 @@ const checkpoints: Table = {
 
 const attributes: Table = {
   name: DURABLE_TABLES.attributes,
-  columns: columns({ str: 'run_id! key! str_value' }, { dbl: 'num_value' }),
+  columns: [
+    ...columns({ str: 'run_id! key! str_value' }, { dbl: 'num_value' }),
+    // When the run began. A process of an earlier release leaves it out.
+    { name: 'created_at', type: 'ms', required: true, default: 0 },
+  ],
   primaryKey: ['run_id', 'key'],
   indexes: [
-    index('durable_run_attributes_num_idx', 'key num_value'),
-    index('durable_run_attributes_str_idx', 'key str_value'),
+    // The runs of a value, in the order of every list.
+    index('durable_run_attributes_by_num_idx', 'key num_value created_at run_id'),
+    index('durable_run_attributes_by_str_idx', 'key str_value created_at run_id'),
   ],
 }
 

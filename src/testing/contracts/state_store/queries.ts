@@ -16,6 +16,18 @@ import {
   type StoreUnderTest,
 } from './support.ts'
 
+/** Ids that a query lists, in pieces of two, each continued by the cursor of the one before. */
+async function walk(store: StoreUnderTest, query: RunQuery): Promise<string[]> {
+  const found: string[] = []
+  for (;;) {
+    const runs = await store.listRuns({ ...query, size: 2 })
+    if (runs.length === 0) return found
+    found.push(...ids(runs))
+    const last = runs[runs.length - 1]
+    query = { ...query, before: { createdAt: last.createdAt.getTime(), id: last.id } }
+  }
+}
+
 /** Ids that a query selects, sorted. */
 const select = async (store: StoreUnderTest, query: RunQuery): Promise<string[]> =>
   ids(await store.listRuns(query)).sort()
@@ -192,18 +204,8 @@ const PAGES: StoreCase[] = [
           makeRun(`r${n}`, { createdAt: at(Math.floor(n / 3)), workflow: n % 2 ? 'odd' : 'even' })
         )
       )
-      const walk = async (query: RunQuery) => {
-        const found: string[] = []
-        for (;;) {
-          const runs = await store.listRuns({ ...query, size: 2 })
-          if (runs.length === 0) return found
-          found.push(...ids(runs))
-          const last = runs[runs.length - 1]
-          query = { ...query, before: { createdAt: last.createdAt.getTime(), id: last.id } }
-        }
-      }
-      assert.deepEqual(await walk({}), ids(await store.listRuns({})))
-      assert.deepEqual(await walk({ workflow: 'odd' }), ['r9', 'r7', 'r5', 'r3', 'r1'])
+      assert.deepEqual(await walk(store, {}), ids(await store.listRuns({})))
+      assert.deepEqual(await walk(store, { workflow: 'odd' }), ['r9', 'r7', 'r5', 'r3', 'r1'])
     },
   },
 ]
@@ -329,6 +331,46 @@ const ATTRIBUTES: StoreCase[] = [
       }
       assert.deepEqual(ids(await store.listRuns(query)), ['r9', 'r7'])
       assert.deepEqual(ids(await store.listRuns({ ...query, page: 2 })), ['r5', 'r3'])
+    },
+  },
+  {
+    name: 'the runs of an attribute value come in the order and the pages of every list',
+    requires: ['commitTurn'],
+    async run(store) {
+      await createRuns(
+        store,
+        ...range(0, 11).map((n) =>
+          makeRun(`r${n}`, {
+            createdAt: at(Math.floor(n / 3)),
+            status: n % 2 ? 'failed' : 'completed',
+            searchAttributes: { region: n % 4 ? 'eu' : 'us', size: 1 },
+          })
+        )
+      )
+      // A value that came later, and a beginning that was corrected.
+      await store.updateRun('r4', { searchAttributes: { region: 'eu', size: 1 } })
+      await store.updateRun('r10', { createdAt: at(0) })
+      await store.updateRunIf('r1', ['failed'], { createdAt: at(7), priority: 1 })
+      const one = [eq('region', 'eu')]
+      const both = [eq('size', 1), eq('region', 'eu')]
+      const queries: RunQuery[] = [
+        {},
+        { status: 'failed' },
+        { createdAfter: T0, createdBefore: T0 + 7 },
+        { statuses: ['completed'], idPrefix: 'r' },
+      ]
+      for (const query of queries) {
+        const every = ids(await store.listRuns(query))
+        const wanted = every.filter((id) => id !== 'r0' && id !== 'r8')
+        for (const attributes of [one, both]) {
+          assert.deepEqual(ids(await store.listRuns({ ...query, attributes })), wanted)
+          assert.deepEqual(await walk(store, { ...query, attributes }), wanted)
+          const second = { ...query, attributes, page: 2, size: 3 }
+          assert.deepEqual(ids(await store.listRuns(second)), wanted.slice(3, 6))
+          const oldest = { ...query, attributes, oldestFirst: true, size: 3 }
+          assert.deepEqual(ids(await store.listRuns(oldest)), wanted.slice(-3).reverse())
+        }
+      }
     },
   },
 ]
