@@ -3,18 +3,22 @@
 #
 #   scripts/services.sh start [--own] [postgres] [mysql] [redis]     all three when none is named
 #   scripts/services.sh stop [postgres] [mysql] [redis]
+#   scripts/services.sh crash [postgres] [mysql] [redis]             ends them in the middle of their work
 #
 # `start` leaves alone what DURABLE_TEST_PG_URL, DURABLE_TEST_MYSQL_URL or DURABLE_TEST_REDIS_URL already
 # reaches, unless --own is given, and prints the URLs to test with. It refuses a port that somebody else
 # uses. `stop` ends only processes that run in its own folder: an answer on a port proves nothing.
 #
 # SERVICES_DIR, PG_PORT, MYSQL_PORT and REDIS_PORT choose the folder and the ports. Data in the folder
-# survives a stop; nothing there is worth keeping. Debian and Ubuntu; missing servers are installed when
+# survives a stop; nothing there is worth keeping. A crash may lose the last commits, unless the server was
+# started with KEEP_COMMITS=yes. Debian and Ubuntu; missing servers are installed when
 # run as root.
 set -euo pipefail
 
 DIR="$(realpath -m "${SERVICES_DIR:-${TMPDIR:-/tmp}/durable-services}")"
 PG_PORT="${PG_PORT:-5432}" MYSQL_PORT="${MYSQL_PORT:-3306}" REDIS_PORT="${REDIS_PORT:-6379}"
+PG_COMMIT=off MYSQL_COMMIT=0
+if [ -n "${KEEP_COMMITS:-}" ]; then PG_COMMIT=on MYSQL_COMMIT=2; fi
 PATH="$PATH:/usr/sbin"
 
 fail() { echo "services: $*" >&2; exit 1; }
@@ -63,7 +67,7 @@ start_postgres() {
     need_free "$PG_PORT" PG_PORT
     folder_of postgres "$DIR/pg"
     [ -f "$DIR/pg/PG_VERSION" ] || as postgres initdb -D "$DIR/pg" -A trust -U postgres -E UTF8 --no-sync >/dev/null
-    as postgres pg_ctl -D "$DIR/pg" -w -l "$DIR/pg/log" -o "-p $PG_PORT -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=200" start >/dev/null
+    as postgres pg_ctl -D "$DIR/pg" -w -l "$DIR/pg/log" -o "-p $PG_PORT -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c synchronous_commit=$PG_COMMIT -c full_page_writes=off -c max_connections=200" start >/dev/null
   fi
   psql -h 127.0.0.1 -p "$PG_PORT" -U postgres -d postgres -Atc "select 1 from pg_database where datname='test'" | grep -q 1 ||
     psql -q -h 127.0.0.1 -p "$PG_PORT" -U postgres -d postgres -c 'create database test'
@@ -76,7 +80,7 @@ start_mysql() {
     folder_of mysql "$DIR/my"
     local user=(); if [ "$(id -u)" = 0 ]; then user=(--user=mysql); fi
     [ -d "$DIR/my/mysql" ] || mariadb-install-db --no-defaults "${user[@]}" --datadir="$DIR/my" --auth-root-authentication-method=normal --skip-test-db >/dev/null 2>&1
-    nohup mariadbd --no-defaults "${user[@]}" --datadir="$DIR/my" --port="$MYSQL_PORT" --bind-address=127.0.0.1 --socket=s.sock --pid-file="$DIR/my/pid" --innodb-flush-log-at-trx-commit=0 --max-connections=200 </dev/null >"$DIR/my.log" 2>&1 &
+    nohup mariadbd --no-defaults "${user[@]}" --datadir="$DIR/my" --port="$MYSQL_PORT" --bind-address=127.0.0.1 --socket=s.sock --pid-file="$DIR/my/pid" --innodb-flush-log-at-trx-commit=$MYSQL_COMMIT --max-connections=200 </dev/null >"$DIR/my.log" 2>&1 &
     wait_for mariadb-admin --no-defaults --protocol=tcp -h 127.0.0.1 -P "$MYSQL_PORT" -u root ping
   fi
   mariadb --no-defaults --protocol=tcp -h 127.0.0.1 -P "$MYSQL_PORT" -u root -e 'create database if not exists test'
@@ -116,6 +120,14 @@ stop() {
   esac
 }
 
+crash() {
+  case "$1" in
+    postgres) halt "$DIR/pg/postmaster.pid" "$DIR/pg" QUIT ;;
+    mysql) halt "$DIR/my/pid" "$DIR/my" KILL ;;
+    redis) halt "$DIR/redis/pid" "$DIR/redis" KILL ;;
+  esac
+}
+
 COMMAND="${1:-start}" OWN='' NAMES=()
 for argument in "${@:2}"; do
   case "$argument" in
@@ -129,5 +141,6 @@ done
 case "$COMMAND" in
   start) mkdir -p "$DIR"; chmod 755 "$DIR"; for name in "${NAMES[@]}"; do start "$name"; done ;;
   stop) for name in "${NAMES[@]}"; do stop "$name"; done ;;
-  *) fail "say start or stop" ;;
+  crash) for name in "${NAMES[@]}"; do crash "$name"; done ;;
+  *) fail "say start, stop or crash" ;;
 esac

@@ -71,6 +71,8 @@ export class AfterEffects {
         return this.#fold(effect)
       case 'tellChildren':
         return this.#options.tellChildren(effect.runId)
+      case 'dropWaits':
+        return this.#dropWaits(effect.runId)
     }
   }
 
@@ -94,6 +96,14 @@ export class AfterEffects {
     for (const { folded, toSeq } of folds) {
       const range = { fromSeq: folded.seq, toSeq }
       await this.#options.store.compactCheckpoints(runId, range, folded)
+    }
+  }
+
+  /** A wait for a child goes when the child ends; until then it tells of it. */
+  async #dropWaits(runId: string): Promise<void> {
+    const { store } = this.#options
+    for (const waiter of await store.listSignalWaitersByRunIds([runId])) {
+      if (!waiter.token.startsWith(childToken(''))) await store.removeSignalWaiter(waiter)
     }
   }
 

@@ -78,6 +78,12 @@ export interface StartDeadLetter {
   run: StartHandler['run']
 }
 
+/** A run ended while waits of it were open: nobody takes what they wait for any more, so they go. */
+export interface DropWaits {
+  kind: 'dropWaits'
+  runId: string
+}
+
 export type Effect =
   | WakeSuccessor
   | StartChild
@@ -90,6 +96,7 @@ export type Effect =
   | ReleaseSingleton
   | StartHandler
   | StartDeadLetter
+  | DropWaits
 
 /** How a turn left its run. */
 export interface TurnReport {

@@ -223,6 +223,9 @@ function appliedReport(
     effects.push({ kind: 'startHandler', run: { ...run, error: outcome.error } })
   }
   if (outcome.kind !== 'suspended') effects.push(...releases(run))
+  // A failed run keeps its waits: it may be re-opened and wait again. Those of a cancelled one go with its mark.
+  const over = outcome.kind === 'completed' || outcome.kind === 'continued'
+  if (over && turn.replay.openCount > 0) effects.push({ kind: 'dropWaits', runId: run.id })
   if (outcome.kind === 'cancelled') effects.push({ kind: 'tellChildren', runId: run.id })
   if (turn.folds.length > 0) effects.push({ kind: 'foldWaves', runId: run.id, folds: turn.folds })
   return report

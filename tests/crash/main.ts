@@ -9,6 +9,7 @@
  */
 import { parseArgs } from 'node:util'
 import { backend } from '../helpers/backends.ts'
+import { seededRandom } from '../helpers/random.ts'
 import { boundaryTrials } from './boundary_trials.ts'
 import { CrashData, type CrashDialect } from './data.ts'
 import { Life } from './life.ts'
@@ -29,7 +30,7 @@ const SIZES = values.short
   : { together: 1, parallel: 2, exactTries: 3, kills: 20, rounds: 5 }
 
 const scoreboard = new Scoreboard()
-const random = mulberry32(Number(values.seed))
+const random = seededRandom(Number(values.seed))
 scoreboard.say(`seed ${values.seed}`)
 const wanted = await dialects()
 await Promise.all(
@@ -59,16 +60,5 @@ async function crash(dialect: CrashDialect): Promise<void> {
   } finally {
     await heir?.kill()
     await data.remove()
-  }
-}
-
-/** A small seeded generator of numbers in [0, 1). */
-function mulberry32(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
   }
 }

@@ -300,5 +300,38 @@ for (const kind of await storesUnderTest()) {
         }
       })
     }
+
+    if (kind.dialect === 'postgres' || kind.dialect === 'mysql') {
+      test('a connection that is lost under the body fails no step: it runs again', async ({
+        assert,
+      }) => {
+        const { db } = world.opened.database!
+        const onPostgres = kind.dialect === 'postgres'
+        const cut = async (tx: Tx) => {
+          const sent = await tx.rawQuery(
+            `select ${onPostgres ? 'pg_backend_pid()' : 'connection_id()'} as id`
+          )
+          const [{ id }] = onPostgres ? sent.rows : sent[0]
+          await db.rawQuery(onPostgres ? 'select pg_terminate_backend(?)' : 'kill ?', [id])
+        }
+        const engine = world.engine()
+        let ran = 0
+        engine.register('w', '1', async (ctx) =>
+          ctx.transaction('pay', async (tx) => {
+            ran += 1
+            if (ran === 1) await cut(tx as Tx)
+            await note(tx, 'paid')
+            return ran
+          })
+        )
+        await engine.start('w', null, 'r')
+        await until(() => ran === 1, 'the body ran')
+        await world.quiet()
+        world.time.jump(30_001)
+        await engine.recoverIncomplete()
+        assert.equal(await world.output('r'), 2)
+        assert.deepEqual(await notes(), ['paid'])
+      })
+    }
   })
 }

@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util'
 import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
 import { createDatabase, type Dialect, reachableDialects } from '../helpers/databases.ts'
+import { seededRandom } from '../helpers/random.ts'
 import { type Entry, judge } from './judge.ts'
 import { type Guest, LEASE_MS, LEDGER, registerGuest } from './worker.ts'
 import { Worker } from './worker_process.ts'
@@ -36,7 +37,7 @@ const printed = (workers: Iterable<Worker>): string[] =>
 
 let passed = 0
 let failed = 0
-const random = mulberry32(Number(values.seed))
+const random = seededRandom(Number(values.seed))
 console.log(`seed ${values.seed}`)
 for (const dialect of await reachableDialects()) {
   if (dialect === 'sqlite' || (values.only !== undefined && values.only !== dialect)) continue
@@ -143,14 +144,4 @@ async function stuck(store: LucidStateStore): Promise<string[]> {
     ({ id, status, wakeAt, lockedBy, tags, error }) =>
       `${id} is ${status}: ${JSON.stringify({ wakeAt, lockedBy, tags, error })}`
   )
-}
-
-function mulberry32(seed: number): () => number {
-  let a = seed >>> 0
-  return () => {
-    a = (a + 0x6d2b79f5) >>> 0
-    let t = Math.imul(a ^ (a >>> 15), 1 | a)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
 }

@@ -77,7 +77,7 @@ export class Canceller {
 
   /**
    * Cancels the children of a cancelled run, following chains to their frontier, notifies its parent,
-   * and clears the mark. The run is terminal before its children are visited, so cycles end.
+   * removes its waits, and clears the mark. The run is terminal before its children are visited, so cycles end.
    */
   async tellChildren(runId: string): Promise<void> {
     const { store, effect } = this.#options
@@ -88,6 +88,8 @@ export class Canceller {
     if (run.awaited) {
       effect({ kind: 'notifyParent', childId: runId, completion: completionOf(run) })
     }
+    const waiters = await store.listSignalWaitersByRunIds([runId])
+    for (const waiter of waiters) await store.removeSignalWaiter(waiter)
     await store.updateRunIf(runId, ['cancelled'], { cancelRequestedAt: undefined })
   }
 
@@ -170,8 +172,6 @@ export class Canceller {
     hub.emit({ type: 'run.failed', runId: id, workflow, namespace, error })
     effect({ kind: 'tellChildren', runId: id })
     for (const release of releases(run)) effect(release)
-    const waiters = await store.listSignalWaitersByRunIds([id])
-    for (const waiter of waiters) await store.removeSignalWaiter(waiter)
     return true
   }
 

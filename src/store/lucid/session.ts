@@ -9,6 +9,7 @@ import type { QueryClientContract, TransactionClientContract } from '@adonisjs/l
 import { TransactionSpoiledError } from '../../errors.ts'
 import { backoffDelay } from '../../foundation/backoff.ts'
 import { debug } from '../../foundation/debug.ts'
+import { bestEffort } from '../../foundation/failure.ts'
 import { sleepOn, systemTimers } from '../../foundation/clock.ts'
 import {
   type Answer,
@@ -199,6 +200,20 @@ export class Session implements Sql {
     if (failed) throw withoutStatement(failed.error, 'COMMIT;')
     // How Postgres answers the COMMIT of a transaction that it has given up.
     if (sent?.response?.command === 'ROLLBACK') throw new TransactionSpoiledError()
+  }
+
+  /**
+   * Rolls a transaction back. Answers why that was not possible, if so: its connection is gone, and with it
+   * everything it did. knex keeps that to itself too.
+   */
+  async rollback(trx: TransactionClientContract): Promise<unknown> {
+    const undone = new Error('rolled back')
+    const outcome = trx.knexClient.executionPromise.then(
+      () => undefined,
+      (error: unknown) => (error === undone ? undefined : error)
+    )
+    await bestEffort('the outcome tells', trx.knexClient.rollback(undone))
+    return outcome
   }
 
   #closeTransaction(connection: Connection, error: unknown): void {

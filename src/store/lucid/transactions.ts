@@ -23,11 +23,22 @@ export async function transaction<T>(
     await takeWriteLock(session, trx)
     result = await work(handle(session, trx))
   } catch (error) {
-    await bestEffort('a connection that is gone took its transaction along', trx.rollback())
-    throw error
+    const gone = await undo(session, trx)
+    throw gone === undefined ? error : asStoreError(gone)
   }
   await commit(session, trx)
   return result
+}
+
+/**
+ * Answers why it could not be rolled back: an outage, of which the failure of the work is only a part. A
+ * transaction that user code has ended, or that SQLite has, has nothing left to roll back.
+ */
+async function undo(session: Session, trx: TransactionClientContract): Promise<unknown> {
+  const open = !trx.isCompleted && session.dialect.name !== 'sqlite'
+  const gone = open ? await session.rollback(trx) : undefined
+  await bestEffort('a connection that is gone took its transaction along', trx.rollback())
+  return gone
 }
 
 async function begin(session: Session): Promise<TransactionClientContract> {

@@ -21,6 +21,10 @@ export interface StoreTransaction {
 }
 
 export interface Transactions {
-  /** Commits `work`'s writes and its checkpoint together; rolls both back when it throws. */
+  /**
+   * Commits `work`'s writes and its checkpoint together; rolls both back when it throws, and rejects with
+   * what it threw. Where its connection was lost meanwhile it rejects with `StoreUnavailableError` instead:
+   * that the work failed says nothing about the work.
+   */
   transaction<T>(work: (tx: StoreTransaction) => Promise<T>): Promise<T>
 }

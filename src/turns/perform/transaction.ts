@@ -5,7 +5,7 @@
  */
 import { hasCode, toStepError } from '../../foundation/failure.ts'
 import type { CommandOf } from '../../replay/commands.ts'
-import { TransactionSpoiledError } from '../../errors.ts'
+import { StoreUnavailableError, TransactionSpoiledError } from '../../errors.ts'
 import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import { type Completion, type Turn, TurnLostError } from '../turn.ts'
 import { runAttempt } from './attempt.ts'
@@ -36,6 +36,7 @@ async function execute(
   const fence = { owner: turn.hold.owner, turn: turn.run.turns ?? 0 }
   emitter.emit({ type: 'step.started', ...about })
   let failure: { error: unknown } | undefined
+  let thrown: unknown
   try {
     const row = await store.transaction(async (tx): Promise<StepCheckpoint> => {
       const result = await runAttempt(
@@ -44,7 +45,8 @@ async function execute(
       )
       if (!result.ok) {
         failure = { error: presentable(result.error, name) }
-        throw result.error
+        thrown = result.error
+        throw thrown
       }
       const at = turn.now()
       const done = settledRow(begun, result, { attempt: 1, at, enqueuedAt: begun.enqueuedAt })
@@ -60,6 +62,8 @@ async function execute(
     return { row, durable: true }
   } catch (error) {
     if (isSpoiled(error)) failure = { error }
+    // The connection went away under the body: that its statements failed then says nothing about it.
+    else if (error !== thrown && hasCode(error, StoreUnavailableError.code)) failure = undefined
     // Not the body: the fence refused it, or the store failed and the outcome is unknown. Recovery
     // finds out.
     if (!failure) {
