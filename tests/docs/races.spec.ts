@@ -9,12 +9,14 @@ import { ROOT } from './markdown.ts'
 
 /** What must hold on every store. */
 const NUMBERS = [
-  [2, 2],
-  [12, 12],
+  [1, 3],
+  [6, 8],
+  [10, 12],
+  [14, 15],
   [17, 32],
-  [34, 34],
-  [39, 41],
+  [34, 44],
   [47, 56],
+  [60, 62],
 ].flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, i) => from + i))
 
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')

@@ -58,7 +58,7 @@ for (const kind of await storesUnderTest()) {
         assert.isUndefined(cancelRequestedAt, name)
         assert.isNull(await world.store.getRun(`${name}~1`))
       }
-    })
+    }).tags(['@race-14'])
 
     test('an intent that comes right before the settling write is honoured', async ({ assert }) => {
       const [engine, other] = [world.engine(), world.engine()]
@@ -74,10 +74,12 @@ for (const kind of await storesUnderTest()) {
       await engine.start('w', null, 'r')
       assert.deepInclude(await world.ended('r'), { status: 'cancelled' })
       assert.deepEqual(undone, ['two', 'one'])
-    }).skip(
-      !kind.complete,
-      'without commitTurn a settle cannot look at the intent in its own statement'
-    )
+    })
+      .tags(['@race-14'])
+      .skip(
+        !kind.complete,
+        'without commitTurn a settle cannot look at the intent in its own statement'
+      )
 
     test('another engine that holds the run hears of the intent', async ({ assert }) => {
       const [holding, asking] = [world.engine(), world.engine()]
@@ -147,7 +149,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(run.status, 'cancelled')
       // What was undone stays so; what hung is undone again; nothing is forgotten.
       assert.deepEqual(undone, ['three', 'two, hanging', 'two', 'one'])
-    })
+    }).tags(['@race-15'])
 
     test('an engine that crashes right after it was asked leaves the intent to others', async ({
       assert,
@@ -169,7 +171,7 @@ for (const kind of await storesUnderTest()) {
       await living.resumeDueTimers()
       assert.deepInclude(await world.ended('r'), { status: 'cancelled' })
       assert.deepEqual(undone, ['two', 'one'])
-    })
+    }).tags(['@race-15'])
 
     test('asking again, plainly or not, neither repeats nor skips the undos', async ({
       assert,

@@ -54,7 +54,7 @@ for (const kind of await storesUnderTest()) {
       gate.resolve()
       await drained
       assert.deepInclude(await world.run('r~3'), { status: 'completed', output: 3 })
-    })
+    }).tags(['@race-60', '@race-61'])
 
     test('a chain that never ends costs the whole budget, and its last link is kept', async ({
       assert,
@@ -113,7 +113,7 @@ for (const kind of await storesUnderTest()) {
       await arrived.promise
       await drained
       assert.deepInclude(await world.run('r'), { status: 'completed', output: 'payload' })
-    })
+    }).tags(['@race-60'])
 
     test('a cancel with undos under way is finished', async ({ assert }) => {
       const engine = world.engine()
@@ -148,7 +148,7 @@ for (const kind of await storesUnderTest()) {
       const calls = JSON.stringify([...world.gate(engine).calls])
       await world.time.advance(600_000)
       assert.equal(JSON.stringify([...world.gate(engine).calls]), calls)
-    })
+    }).tags(['@race-60'])
 
     test('the budget ends the wait; the run is left to recovery', async ({ assert }) => {
       const engine = world.engine({ leaseMs: 60_000 })
@@ -196,7 +196,7 @@ for (const kind of await storesUnderTest()) {
         await drained
         await world.crash(engine)
       }
-    })
+    }).tags(['@race-62'])
 
     test('draining an idle engine ends at once, as often as it is asked', async ({ assert }) => {
       const engine = world.engine()

@@ -51,7 +51,7 @@ for (const kind of await storesUnderTest()) {
       assert.notProperty(run, 'lockedBy')
       await world.held.complete(task, 'answer')
       assert.equal(await world.output('r'), 'answer')
-    })
+    }).tags(['@race-36'])
 
     /** Dies between the row of `r:0` and its dispatch. */
     async function dieUnsent(doomed: WorkflowEngine) {
@@ -207,7 +207,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(await world.run('r'), { status: 'pending', recoveryAttempts: 1 })
       await living.runPending()
       assert.equal(await world.output('r'), 'done')
-    })
+    }).tags(['@race-37'])
 
     test('a run that crashes too often dies; a retry starts its count anew', async ({ assert }) => {
       const operator = world.engine({
@@ -250,7 +250,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(await crashAgain(), { status: 'pending' })
       await operator.runPending()
       assert.equal(await world.output('r'), 'done')
-    })
+    }).tags(['@race-38'])
 
     test('progress between crashes starts the count anew, a crash in a later turn counts too', async ({
       assert,
@@ -307,7 +307,7 @@ for (const kind of await storesUnderTest()) {
       gates.get(next)!.resolve('fresh')
       assert.equal(await world.output('r'), 'fresh and more')
       assert.deepInclude(await world.store.getCheckpoint('r', 0), { output: 'fresh' })
-    })
+    }).tags(['@race-42'])
 
     test('a body whose run was taken away gets to clean up', async ({ assert }) => {
       const [slow, next] = [world.engine(), world.engine()]
@@ -358,7 +358,7 @@ for (const kind of await storesUnderTest()) {
       gate.resolve('done')
       assert.equal(await world.output('r'), 'done')
       assert.equal(bodies, 1)
-    })
+    }).tags(['@race-43'])
 
     test('two instances that found the same dead run: one takes it, its body runs once', async ({
       assert,

@@ -28,7 +28,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(bodies, 1)
       assert.equal(run.output, run.input)
       assert.equal(await world.store.countRuns({}), 1)
-    })
+    }).tags(['@race-44'])
 
     test('a start that loses the insert answers the winner and wakes nobody', async ({
       assert,
@@ -42,7 +42,7 @@ for (const kind of await storesUnderTest()) {
       })
       const answer = await loser.start('w', 'mine', 'r')
       assert.deepEqual(answer, { runId: 'r', status: 'completed', output: 'theirs' })
-    })
+    }).tags(['@race-44'])
 
     test('a start of a known id answers its state: nothing new is created or run', async ({
       assert,

@@ -102,7 +102,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepEqual(await world.errorOf('s'), TIMED_OUT)
       assert.deepEqual(undone, [])
       assert.isFalse(events.some(({ type, runId }) => type === 'run.completed' && runId === 's'))
-    })
+    }).tags(['@race-1'])
 
     test('the budget is of the version of the run, and runs from its start', async ({ assert }) => {
       const engine = world.engine()

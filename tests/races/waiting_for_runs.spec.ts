@@ -71,5 +71,32 @@ for (const kind of await storesUnderTest()) {
       await wait
       assert.deepEqual(settled, [{ runId: 'r', status: 'suspended' }])
     }).tags(['@race-34'])
+
+    test('an end that another process brings about is seen by the next look', async ({
+      assert,
+    }) => {
+      const [here, there] = [world.engine(), world.engine({ maxRecoveryAttempts: 0 })]
+      for (const engine of [here, there]) {
+        engine.register('w', '1', async (ctx) => ctx.waitForSignal(`go ${ctx.runId}`))
+      }
+      for (const runId of ['cancelled', 'dead']) {
+        await here.start('w', null, runId)
+        await world.parked(runId)
+      }
+      const settled: unknown[] = []
+      const waits = ['cancelled', 'dead'].map(async (runId) => {
+        const { status } = await here.waitForRun(runId, { terminal: true })
+        settled.push(status)
+      })
+      await world.quiet()
+      await there.cancel('cancelled')
+      await world.store.updateRun('dead', { status: 'running', lockedBy: 'gone', lockedUntil: 1 })
+      await there.recoverIncomplete()
+      await world.quiet()
+      assert.deepEqual(settled, [], 'nothing told this process')
+      await world.time.advance(250)
+      await Promise.all(waits)
+      assert.sameMembers(settled, ['cancelled', 'dead'])
+    }).tags(['@race-35'])
   })
 }
