@@ -231,6 +231,14 @@ export type {
   StepInvocation,
 } from './src/types/engine_event.ts'
 export type {
+  EvictListener,
+  RetentionConfig,
+  RetentionPolicy,
+  StalledListener,
+  StalledRunInfo,
+  StalledStep,
+} from './src/types/housekeeping.ts'
+export type {
   AllOptions,
   AllSettledOptions,
   AllStepsOptions,

@@ -93,6 +93,8 @@ function createEngine(
     persistedSchedules: config.persistedSchedules,
     webhookUrl: config.webhookUrl,
     eventBufferTtl: config.eventBufferTtl,
+    retention: config.retention,
+    stalledAfter: config.stalledAfter,
   })
   return engine
 }

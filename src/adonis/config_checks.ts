@@ -4,10 +4,12 @@
  */
 import { RuntimeException } from '@adonisjs/core/exceptions'
 import { workflowName } from '../authoring/workflow_ref.ts'
+import { retentionRules } from '../engine/deps.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import { messageOf } from '../foundation/failure.ts'
 import { parseDuration } from '../foundation/duration.ts'
 import { checkSchedule } from '../schedules/scheduler.ts'
+import type { RetentionConfig } from '../types/housekeeping.ts'
 import type { WorkflowRef } from '../types/workflow.ts'
 import type { DurableConfig } from './define_config.ts'
 
@@ -57,6 +59,8 @@ const CHECKS: { [Key in keyof Required<DurableConfig>]: Check } = {
   persistedSchedules: boolean,
   webhookUrl: fn,
   eventBufferTtl: duration,
+  retention: checkRetention,
+  stalledAfter: duration,
 }
 
 const WORKER_CHECKS: Record<string, Check> = {
@@ -72,8 +76,6 @@ const NOT_YET = new Set([
   'controlPlane',
   'admission',
   'queues',
-  'retention',
-  'stalledAfter',
   'remoteAdvanceSilenceMs',
   'scopeReads',
   'blockedPollMs',
@@ -196,6 +198,14 @@ function checkSchedules(value: unknown, key: string): void {
       fail(`${key}[${index}]`, `has the key of another: "${schedule.key}"`)
     keys.add(schedule.key!)
   })
+}
+
+function checkRetention(value: unknown, key: string): void {
+  try {
+    retentionRules(value as RetentionConfig, key)
+  } catch (error) {
+    throw new RuntimeException(messageOf(error))
+  }
 }
 
 function checkPath(value: unknown, key: string): void {

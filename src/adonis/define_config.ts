@@ -5,6 +5,7 @@
 import type { RunDispatcher, WorkflowEngineDeps } from '../engine/deps.ts'
 import type { StateStore } from '../store/state_store.ts'
 import type { Transport } from '../transport/ports.ts'
+import type { RetentionConfig } from '../types/housekeeping.ts'
 import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 import type { WorkflowRef } from '../types/workflow.ts'
 import type { StoreFactory } from './stores.ts'
@@ -87,6 +88,11 @@ export interface StandaloneConfig {
   webhookUrl?: (token: string) => string
   /** Age of a buffered event ('7d' or ms) after which it is never delivered; default: kept until taken. */
   eventBufferTtl?: string | number
+
+  /** How long runs that are over are kept, by status and by scope; default: for ever. */
+  retention?: RetentionConfig
+  /** Silence ('15m' or ms) after which listeners of `engine.onStalled` are told; default '15m'. */
+  stalledAfter?: string | number
 
   /** Directories of workflow classes, relative to the application; default `app/workflows`. */
   workflowsPath?: string | string[] | false

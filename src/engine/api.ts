@@ -5,6 +5,7 @@
 import type { WorkflowFn } from '../types/ctx.ts'
 import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
+import type { EvictListener, StalledListener, StalledRunInfo } from '../types/housekeeping.ts'
 import type { RunFilter, RunQuery } from '../types/query.ts'
 import type { RunResult, WorkflowRun } from '../types/run.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
@@ -168,6 +169,17 @@ export interface ListeningApi {
    * processes see the dead-letter workflow.
    */
   onDead(listener: (run: WorkflowRun) => void): () => void
+  /**
+   * Calls back for every run that `sweepStalled` of this process finds silent for `stalledAfter`; the answer
+   * stops it. Each run is told of once, and again when it moved and stalled again.
+   */
+  onStalled(listener: StalledListener): () => void
+  /**
+   * Calls back before retention of this process deletes a run, with its history, and waits; the answer
+   * stops it. One that throws, rejects or takes longer than five minutes keeps the run and what it started
+   * until a later pass, which calls back again.
+   */
+  onEvict(listener: EvictListener): () => void
   /** Wraps every real attempt of a local body; never on replay. The answer removes it. */
   use(interceptor: StepInterceptor): () => void
 }
@@ -187,6 +199,18 @@ export interface UpkeepApi {
    * registered workflow has a timeout, and while draining.
    */
   sweepTimeouts(now?: number): Promise<void>
+  /**
+   * Deletes runs that `retention` does not keep any longer, with the runs they started, and buffered events
+   * past `eventBufferTtl`; answers how many runs went. Looks at 100 runs, at most once a minute: a call in
+   * between answers 0. `now` in epoch ms, default the engine's clock. Rejects with the store's error after
+   * every rule had its turn.
+   */
+  sweepRetention(now?: number): Promise<number>
+  /**
+   * Tells the listeners of `onStalled` of runs that are silent for `stalledAfter`, and answers whom it told
+   * of. At most once a minute; reads nothing where nobody listens.
+   */
+  sweepStalled(now?: number): Promise<StalledRunInfo[]>
   /** Starts consumption that was deferred. */
   startConsumers(): void
   /** Stops picking up work; `spentMs` already waited comes off the next drain's budget. */

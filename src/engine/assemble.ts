@@ -46,9 +46,12 @@ import { Starter } from './runs/starter.ts'
 import { RunWaiter } from './runs/waiter.ts'
 import { PoolSender } from './sender.ts'
 import { unservedWarning } from './unserved.ts'
+import { KeptRuns } from './upkeep/kept_runs.ts'
 import { LostHandlers } from './upkeep/lost_handlers.ts'
 import { Polls } from './upkeep/polls.ts'
 import { Recovery } from './upkeep/recovery.ts'
+import { Retention } from './upkeep/retention.ts'
+import { StalledRuns } from './upkeep/stalled.ts'
 import { Timeouts } from './upkeep/timeouts.ts'
 import { Wakes } from './wakes.ts'
 
@@ -66,6 +69,8 @@ export interface Collaborators {
   operator: Operator
   redispatcher: Redispatcher
   eraser: Eraser
+  retention: Retention
+  stalled: StalledRuns
   signals: Signals
   events: Events
   updates: Updates
@@ -253,6 +258,26 @@ export function assemble(config: EngineConfig): Collaborators {
     start: (...run) => starter.start(...run),
   })
   const scheduler = new Scheduler({ firing, store, clock, warn })
+  const schedules = new ScheduleClient({
+    store,
+    firing,
+    clock,
+    namespace,
+    isTaken: (key) => scheduler.has(key),
+    maxPayloadBytes,
+  })
+  const catchupOf = async (key: string) => {
+    const known = scheduler.maxCatchupOf(key)
+    return known ?? (store.capabilities.schedules ? schedules.maxCatchupOf(key) : 0)
+  }
+  const eraser = new Eraser({
+    store,
+    canceller,
+    clock,
+    settings,
+    onErased: (runIds) => runIds.forEach((runId) => warm.drop(runId)),
+    report,
+  })
   return {
     store,
     registry,
@@ -278,12 +303,24 @@ export function assemble(config: EngineConfig): Collaborators {
       settings,
       report,
     }),
-    eraser: new Eraser({
+    eraser,
+    retention: new Retention({
       store,
-      canceller,
-      clock,
-      settings,
-      onErased: (runIds) => runIds.forEach((runId) => warm.drop(runId)),
+      eraser,
+      kept: new KeptRuns({ store, catchupOf }),
+      rules: config.retention,
+      eventBufferTtl: settings.eventBufferTtl,
+      namespace,
+      timers,
+      draining: () => drain.draining,
+      report,
+    }),
+    stalled: new StalledRuns({
+      store,
+      stalledAfterMs: config.stalledAfterMs,
+      reconcileMs: settings.reconcileMs,
+      namespace,
+      draining: () => drain.draining,
       report,
     }),
     polls: new Polls({
@@ -301,14 +338,7 @@ export function assemble(config: EngineConfig): Collaborators {
     warm,
     heartbeats,
     scheduler,
-    schedules: new ScheduleClient({
-      store,
-      firing,
-      clock,
-      namespace,
-      isTaken: (key) => scheduler.has(key),
-      maxPayloadBytes,
-    }),
+    schedules,
   }
 }
 

@@ -5,6 +5,7 @@ import { workflowName } from '../authoring/workflow_ref.ts'
 import { InvalidArgumentError } from '../errors.ts'
 import { type Clock, type Timers, systemClock, systemTimers } from '../foundation/clock.ts'
 import { parseDuration } from '../foundation/duration.ts'
+import { messageOf } from '../foundation/failure.ts'
 import { randomId } from '../foundation/ids.ts'
 import { DEFAULT_MAX_PAYLOAD_BYTES } from '../foundation/json.ts'
 import { keyProblem } from '../foundation/keys.ts'
@@ -12,7 +13,11 @@ import type { StateStore } from '../store/state_store.ts'
 import type { PoolMember } from '../transport/pool.ts'
 import type { Transport } from '../transport/ports.ts'
 import type { TurnSettings } from '../turns/needs.ts'
+import type { RetentionConfig } from '../types/housekeeping.ts'
 import type { WorkflowRef } from '../types/workflow.ts'
+import { type RetentionRule, retentionRules } from './upkeep/retention_rules.ts'
+
+export { retentionRules }
 
 /** Hands a started, requeued or recovered run to whatever executes it. */
 export interface RunDispatcher {
@@ -74,6 +79,10 @@ export interface WorkflowEngineDeps {
   turnSlots?: number
   /** Age of a buffered event ('7d' or ms) after which it is never delivered; default: kept until taken. */
   eventBufferTtl?: number | string
+  /** How long runs that are over are kept; default: for ever. */
+  retention?: RetentionConfig
+  /** Silence ('15m' or ms) after which listeners of `onStalled` are told; default 15 minutes. */
+  stalledAfter?: number | string
   /** A tick fires persisted schedules too; default false. */
   persistedSchedules?: boolean
   /** Builds `DurableWebhook.url` from a token; without it a webhook has none. */
@@ -95,6 +104,8 @@ export interface EngineConfig {
   timerBatchSize: number
   turnSlots: number
   persistedSchedules: boolean
+  retention: readonly RetentionRule[]
+  stalledAfterMs: number
   runDispatcher?: RunDispatcher
   carriers: {
     traceparent: () => string | undefined
@@ -130,6 +141,8 @@ export function resolveDeps(deps: WorkflowEngineDeps): EngineConfig {
     timerBatchSize: count('timerBatchSize', deps.timerBatchSize, 500),
     turnSlots: Math.max(1, count('turnSlots', deps.turnSlots, 100)),
     persistedSchedules: deps.persistedSchedules ?? false,
+    retention: retentionRules(deps.retention, 'WorkflowEngine: retention'),
+    stalledAfterMs: durationOf('stalledAfter', deps.stalledAfter, 15 * MINUTE),
     runDispatcher: deps.runDispatcher,
     carriers: {
       traceparent: deps.traceparent ?? (() => undefined),
@@ -181,6 +194,15 @@ function count(key: string, value: number | undefined, fallback: number, least =
     `WorkflowEngine: ${key}`,
     `must be a number of at least ${least}, got ${String(value)}`
   )
+}
+
+function durationOf(key: string, value: number | string | undefined, fallback: number): number {
+  if (value === undefined) return fallback
+  try {
+    return parseDuration(value)
+  } catch (error) {
+    throw new InvalidArgumentError(`WorkflowEngine: ${key}`, `cannot be used: ${messageOf(error)}`)
+  }
 }
 
 function functionOf<F>(key: string, value: F | undefined): F | undefined {

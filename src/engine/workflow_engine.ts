@@ -14,6 +14,7 @@ import { fire, type ScheduleReport } from '../schedules/scheduler.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
+import type { EvictListener, StalledListener, StalledRunInfo } from '../types/housekeeping.ts'
 import type {
   RunFacetQuery,
   RunFacetRow,
@@ -253,6 +254,14 @@ export class WorkflowEngine implements EngineApi {
     return this.#parts.deadLetters.onDead(listener)
   }
 
+  onStalled(listener: StalledListener): () => void {
+    return this.#parts.stalled.onStalled(listener)
+  }
+
+  onEvict(listener: EvictListener): () => void {
+    return this.#parts.retention.onEvict(listener)
+  }
+
   async unservedOnErrorRoutes(): Promise<{ workflow: string; route: OnErrorRoute }[]> {
     return this.#parts.failures.unserved()
   }
@@ -314,6 +323,14 @@ export class WorkflowEngine implements EngineApi {
 
   sweepTimeouts(now = this.#config.clock()): Promise<void> {
     return this.#parts.polls.timeouts(now)
+  }
+
+  sweepRetention(now = this.#config.clock()): Promise<number> {
+    return this.#parts.retention.sweep(now)
+  }
+
+  sweepStalled(now = this.#config.clock()): Promise<StalledRunInfo[]> {
+    return this.#parts.stalled.sweep(now)
   }
 
   startConsumers(): void {

@@ -8,7 +8,12 @@ import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 /** What a tick needs of an engine. */
 export type TickEngine = Pick<
   UpkeepApi,
-  'runPending' | 'recoverIncomplete' | 'resumeDueTimers' | 'sweepTimeouts'
+  | 'runPending'
+  | 'recoverIncomplete'
+  | 'resumeDueTimers'
+  | 'sweepTimeouts'
+  | 'sweepRetention'
+  | 'sweepStalled'
 > &
   Pick<SchedulesApi, 'fireSchedules'>
 
@@ -26,7 +31,7 @@ export interface TickError {
   error: unknown
 }
 
-/** How many runs each phase moved. Phases of later releases count 0. */
+/** How many runs each phase moved; `evicted` were deleted by retention. */
 export interface TickResult {
   pending: number
   recovered: number
@@ -83,6 +88,18 @@ export const PHASES: readonly Phase[] = [
       const { started, failures } = await engine.fireSchedules({ now, schedules })
       for (const { error } of failures) onError(error)
       return started.length
+    },
+  },
+  {
+    name: 'sweepRetention',
+    counts: 'evicted',
+    run: (engine, { now }) => engine.sweepRetention(now),
+  },
+  {
+    name: 'sweepStalled',
+    run: async (engine, { now }) => {
+      await engine.sweepStalled(now)
+      return 0
     },
   },
 ]

@@ -123,6 +123,12 @@ export class ScheduleClient {
     return report
   }
 
+  /** How many windows before the current one it may start; 0 for an unknown id. */
+  async maxCatchupOf(id: string): Promise<number> {
+    const record = await this.#options.store.getSchedule(id)
+    return (record && shown(record).backfill?.maxCatchup) ?? 0
+  }
+
   async #due(record: ScheduleRecord, nowMs: number): Promise<RunResult[]> {
     const { id } = record
     if (this.#options.isTaken(id)) throw taken(id)

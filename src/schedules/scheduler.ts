@@ -117,6 +117,12 @@ export class Scheduler {
     return this.#known.has(key)
   }
 
+  /** How many windows before the current one it may start; undefined for an unknown key. */
+  maxCatchupOf(key: string): number | undefined {
+    const known = this.#known.get(key)
+    return known && (known.options.backfill?.maxCatchup ?? 0)
+  }
+
   /**
    * Makes schedules known, all or none. One of the config wins over one of a class; of several classes the
    * first does, with a warning. Rejects with `InvalidArgumentError` for one that cannot be used.

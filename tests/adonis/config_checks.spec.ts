@@ -6,6 +6,70 @@ import type { DurableConfig } from '../../src/adonis/define_config.ts'
 
 const memory = transports.memory()
 
+const RETENTION_REFUSED: [title: string, retention: unknown, message: string][] = [
+  ['retention that is no object', '30d', 'config.retention must be an object'],
+  [
+    'an age of runs that have not ended',
+    { running: '1d' },
+    'config.retention.running is unknown: use completed, failed, cancelled, dead, policies',
+  ],
+  [
+    'an age that is none',
+    { failed: 'long' },
+    'config.retention.failed cannot be used: invalid duration "long"',
+  ],
+  [
+    'policies that are no list',
+    { policies: {} },
+    'config.retention.policies must be a list of policies',
+  ],
+  [
+    'a policy without a bound',
+    { policies: [{ statuses: ['failed'], scope: {} }] },
+    'config.retention.policies[0] bounds nothing: give it maxAge, maxCount or both',
+  ],
+  [
+    'a policy without statuses',
+    { policies: [{ statuses: [], maxAge: '1d', scope: {} }] },
+    'config.retention.policies[0].statuses must list at least one of completed, failed',
+  ],
+  [
+    'a policy for live runs',
+    { policies: [{ statuses: ['failed', 'suspended'], maxAge: '1d', scope: {} }] },
+    'config.retention.policies[0].statuses has "suspended", which no run ends with',
+  ],
+  [
+    'a policy without a scope',
+    { policies: [{ statuses: ['failed'], maxAge: '1d' }] },
+    'config.retention.policies[0].scope is missing: write {} if every run is meant',
+  ],
+  [
+    'a scope whose value got lost',
+    { policies: [{ statuses: ['failed'], maxAge: '1d', scope: { workflow: undefined } }] },
+    'config.retention.policies[0].scope has no value for workflow. Pass {} if every run is meant',
+  ],
+  [
+    'a scope with statuses of its own',
+    { policies: [{ statuses: ['failed'], maxAge: '1d', scope: { status: 'dead' } }] },
+    'config.retention.policies[0].scope.status belongs into the statuses of the policy',
+  ],
+  [
+    'a misspelt predicate',
+    { policies: [{ statuses: ['failed'], maxAge: '1d', scope: { workfow: 'a' } }] },
+    'config.retention.policies[0].scope has no predicate "workfow"',
+  ],
+  [
+    'a number of runs that is none',
+    { policies: [{ statuses: ['failed'], maxCount: 1.5, scope: {} }] },
+    'config.retention.policies[0].maxCount must be a whole number of at least 0, got 1.5',
+  ],
+  [
+    'a misspelt bound',
+    { policies: [{ statuses: ['failed'], max: 1, scope: {} }] },
+    'config.retention.policies[0].max is unknown: use statuses, maxAge, maxCount, scope',
+  ],
+]
+
 const REFUSED: [title: string, config: unknown, message: string][] = [
   [
     'a store that is not defined',
@@ -169,14 +233,22 @@ const REFUSED: [title: string, config: unknown, message: string][] = [
     },
     'config.schedules[1] has the key of another: "nightly"',
   ],
+  ...RETENTION_REFUSED.map(([title, retention, message]): [string, unknown, string] => [
+    title,
+    { retention },
+    message,
+  ]),
+  [
+    'a silence that is no duration',
+    { stalledAfter: 'soon' },
+    'config.stalledAfter cannot be used: invalid duration "soon"',
+  ],
 ]
 
 const LATER = [
   'controlPlane',
   'admission',
   'queues',
-  'retention',
-  'stalledAfter',
   'remoteAdvanceSilenceMs',
   'scopeReads',
   'blockedPollMs',
@@ -240,6 +312,15 @@ test.group('Config checks', () => {
       worker: { embedded: true, intervalMs: 1, drainTimeoutMs: 0 },
       webhookUrl: (token) => token,
       eventBufferTtl: '7d',
+      retention: {
+        completed: '30d',
+        dead: 0,
+        policies: [
+          { statuses: ['failed'], maxAge: '1h', maxCount: 0, scope: { tag: 'tier:free' } },
+          { statuses: ['completed', 'cancelled'], maxCount: 10, scope: {} },
+        ],
+      },
+      stalledAfter: '15m',
       remoteRedispatchMs: 1,
       remoteRedispatchMax: 1,
       timerBatchSize: 1,

@@ -15,7 +15,7 @@ import {
 import { deferred } from '../../src/foundation/deferred.ts'
 import type { RemoteTask } from '../../src/wire/messages.ts'
 import { bootApp, PACKAGE, startApp } from './app.ts'
-import { handsOverTheDead } from './dead_letters.ts'
+import { UPKEEP_EFFECTS } from './upkeep_effects.ts'
 
 /** Keeps what it is given and answers nothing: a broker without workers. */
 class SilentTransport implements Transport {
@@ -115,6 +115,8 @@ async function bodiesRun(booted: Booted): Promise<number> {
 
 /** One proof per key of the config: that it is observed by whoever it is meant for. */
 const EFFECTS: { [Key in keyof Required<DurableConfig>]: (rig: Rig) => Promise<void> } = {
+  ...UPKEEP_EFFECTS,
+
   async role({ assert, boot }) {
     await assert.rejects(() => boot({ role: 'tenant' } as never), /config\.role "tenant"/)
   },
@@ -189,8 +191,6 @@ const EFFECTS: { [Key in keyof Required<DurableConfig>]: (rig: Rig) => Promise<v
     await waiting(await boot({ ...over(transport), traceparent: () => '00-abc-def-01' }))
     assert.equal(transport.tasks[0].traceparent, '00-abc-def-01')
   },
-
-  deadLetterWorkflow: handsOverTheDead,
 
   async trackStepStart({ assert, boot }) {
     const seen: string[] = []
@@ -453,18 +453,6 @@ const EFFECTS: { [Key in keyof Required<DurableConfig>]: (rig: Rig) => Promise<v
     await engine.start('hooked', null, 'r')
     const run = await engine.waitForRun('r', { terminal: true, timeoutMs: 5000 })
     assert.equal(run.output, 'https://hooks/wh:r:0')
-  },
-
-  async eventBufferTtl({ assert, boot }) {
-    const { engine } = await boot({ eventBufferTtl: 1 })
-    engine.register('waits', '1', async (ctx) => ctx.waitForEvent('e'))
-    await engine.publishEvent('e', 'old')
-    await sleep(20)
-    await engine.start('waits', null, 'r')
-    await engine.waitForRun('r', { timeoutMs: 5000 })
-    await engine.publishEvent('e', 'new')
-    const run = await engine.waitForRun('r', { terminal: true, timeoutMs: 5000 })
-    assert.equal(run.output, 'new')
   },
 
   async schedules({ assert, boot }) {

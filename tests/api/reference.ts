@@ -140,6 +140,10 @@ export const MEMBERS: MemberTable[] = [
       'recoverIncomplete(nowMs?: number): Promise<RunResult[]>',
       'resumeDueTimers(nowMs?: number): Promise<RunResult[]>',
       'sweepTimeouts(now?: number): Promise<void>',
+      'onStalled(listener: (info: StalledRunInfo) => void): () => void',
+      'onEvict(listener: (run: WorkflowRun, checkpoints: StepCheckpoint[]) => void | Promise<void>): () => void',
+      'sweepRetention(now?: number): Promise<number>',
+      'sweepStalled(now?: number): Promise<StalledRunInfo[]>',
       'startConsumers(): void',
       'beginDrain(spentMs?: number): void',
       'isDraining(): boolean',
@@ -149,10 +153,6 @@ export const MEMBERS: MemberTable[] = [
       reliability: [
         'registerQueue(config: never): void',
         'onCancel(listener: (runId: string) => void): () => void',
-        'onStalled(listener: (info: never) => void): () => void',
-        'onEvict(listener: (run: WorkflowRun, checkpoints: StepCheckpoint[]) => void): () => void',
-        'sweepRetention(now?: number): Promise<number>',
-        'sweepStalled(now?: number): Promise<unknown[]>',
       ],
       transports: [
         'registerRemote(name: string, version: string, opts: never): void',

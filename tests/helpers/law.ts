@@ -128,6 +128,7 @@ export const ROOMS: Room[] = [
     'etags.ts',
     'facets.ts',
     'lineage.ts',
+    'stalled.ts',
     'waiting.ts',
   ]),
 

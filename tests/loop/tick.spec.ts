@@ -28,6 +28,14 @@ test.group('Tick', () => {
         started: await phase('schedules', 4)(),
         failures: options?.now === undefined ? [] : [{ key: 'k', error: 1 }],
       }),
+      sweepRetention: async () => {
+        const gone = await phase('retention', 5)()
+        return gone.length
+      },
+      sweepStalled: async () => {
+        await phase('stalled', 1)()
+        return []
+      },
     })
     assert.deepEqual(calls, [
       'pending begins',
@@ -40,13 +48,17 @@ test.group('Tick', () => {
       'timeouts ends',
       'schedules begins',
       'schedules ends',
+      'retention begins',
+      'retention ends',
+      'stalled begins',
+      'stalled ends',
     ])
     assert.deepEqual(result, {
       pending: 3,
       recovered: 2,
       timers: 1,
       scheduled: 4,
-      evicted: 0,
+      evicted: 5,
       errors: [],
     })
   })
@@ -71,6 +83,12 @@ test.group('Tick', () => {
           { key: 'b', error: 'odd' },
         ],
       }),
+      sweepRetention: async () => {
+        throw down
+      },
+      sweepStalled: () => {
+        throw down
+      },
     })
     assert.deepEqual(result.errors, [
       { phase: 'runPending', error: down },
@@ -78,6 +96,8 @@ test.group('Tick', () => {
       { phase: 'sweepTimeouts', error: down },
       { phase: 'runSchedules', error: down },
       { phase: 'runSchedules', error: 'odd' },
+      { phase: 'sweepRetention', error: down },
+      { phase: 'sweepStalled', error: down },
     ])
     assert.equal(result.scheduled, 1)
     assert.equal(result.timers, 2)
@@ -101,10 +121,18 @@ test.group('Tick', () => {
         times.push(options?.now)
         return none()
       },
+      sweepRetention: async (now) => {
+        times.push(now)
+        return 0
+      },
+      sweepStalled: async (now) => {
+        times.push(now)
+        return []
+      },
     }
     await runTick(engine, { now: 5 })
     await runTick(engine)
-    const unsaid = Array.from({ length: 5 }, () => undefined)
-    assert.deepEqual(times, [5, 5, 5, 5, 5, ...unsaid])
+    const unsaid = Array.from({ length: 7 }, () => undefined)
+    assert.deepEqual(times, [...unsaid.map(() => 5), ...unsaid])
   })
 })

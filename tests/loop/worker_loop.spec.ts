@@ -25,6 +25,8 @@ function fakeEngine(overrides: Partial<WorkerLoopEngine> = {}) {
     resumeDueTimers: note('resumeDueTimers', Promise.resolve([])),
     sweepTimeouts: note('sweepTimeouts', Promise.resolve()),
     fireSchedules: async () => ({ started: [], failures: [] }),
+    sweepRetention: async () => 0,
+    sweepStalled: async () => [],
     beginDrain: note('beginDrain', undefined),
     drain: note('drain', Promise.resolve()),
     ...overrides,

@@ -93,6 +93,26 @@ export class Eraser {
     return gone
   }
 
+  /**
+   * Deletes a run that is over and the runs it started, each after `archive`; answers how many went. A run
+   * with a live descendant stays whole. What is in `taken` is seen to by somebody else.
+   */
+  async evict(
+    runId: string,
+    taken: Set<string>,
+    archive: (runIds: string[]) => Promise<void>
+  ): Promise<number> {
+    if (taken.has(runId)) return 0
+    const tree = await this.#subtree(runId)
+    if (tree.some(({ status }) => !isTerminalStatus(status)) || taken.has(runId)) return 0
+    const own = tree.filter(({ id }) => !taken.has(id)).reverse()
+    const ids = own.map(({ id }) => id)
+    for (const id of ids) taken.add(id)
+    await archive(ids)
+    await this.#tellChildren(own)
+    return this.#erase(own, BATCH, ENDED)
+  }
+
   /** Each run with what it started; one with a live descendant stays whole. */
   async #eraseTrees(
     roots: Doomed[],

@@ -1,0 +1,192 @@
+/*
+ * Retention: deletes runs that are over once they are old enough, with the runs they started, and events
+ * that nobody came for. A pass looks at a bounded number of runs; what it has to leave standing does not
+ * hold up what comes after: each rule goes on where it stopped, and begins again at the end. The statement
+ * that deletes asks for the status again, so a run that is brought back meanwhile stays (invariant 4).
+ */
+import type { Cancel, Timers } from '../../foundation/clock.ts'
+import { bestEffort } from '../../foundation/failure.ts'
+import { mapBounded } from '../../foundation/pool.ts'
+import { compareText } from '../../foundation/versions.ts'
+import type { FullStore } from '../../store/full_store.ts'
+import type { EvictListener } from '../../types/housekeeping.ts'
+import type { RunFilter } from '../../types/query.ts'
+import type { WorkflowRun } from '../../types/run.ts'
+import type { Eraser } from '../runs/eraser.ts'
+import type { KeptRuns } from './kept_runs.ts'
+import { readablePage, type ReadablePage } from './readable_page.ts'
+import type { RetentionRule } from './retention_rules.ts'
+import { Walk } from './walk.ts'
+
+export interface RetentionOptions {
+  store: Pick<FullStore, 'listRuns' | 'getRuns' | 'listCheckpoints' | 'pruneBufferedEvents'>
+  eraser: Pick<Eraser, 'evict'>
+  kept: Pick<KeptRuns, 'isKept'>
+  rules: readonly RetentionRule[]
+  /** Age of a buffered event after which nobody gets it; absent for none. */
+  eventBufferTtl?: number
+  namespace?: string
+  timers: Timers
+  draining: () => boolean
+  report: (error: unknown, what: string) => void
+}
+
+/** Runs one pass looks at; what they started comes on top. */
+const CANDIDATES = 100
+const BETWEEN_PASSES_MS = 60_000
+const AT_ONCE = 8
+const EVENTS_A_STATEMENT = 1000
+const MOST_STATEMENTS = 20
+const LISTENER_MS = 5 * 60_000
+/** Rows that are read for the newest runs of a scope when some cannot be decoded. */
+const BOUNDARY_TRIES = 10
+
+export class Retention {
+  readonly #options: RetentionOptions
+  readonly #listeners = new Set<{ call: EvictListener }>()
+  readonly #walks: Walk[]
+  #first = 0
+  #lastAt?: number
+  #underWay?: Promise<number>
+
+  constructor(options: RetentionOptions) {
+    this.#options = options
+    this.#walks = options.rules.map(() => new Walk())
+  }
+
+  onEvict(listener: EvictListener): () => void {
+    const entry = { call: listener }
+    this.#listeners.add(entry)
+    return () => void this.#listeners.delete(entry)
+  }
+
+  /** One pass, at most one a minute; answers how many runs went. */
+  async sweep(nowMs: number): Promise<number> {
+    const { rules, eventBufferTtl, draining } = this.#options
+    if (this.#underWay) return this.#underWay
+    if (draining() || (rules.length === 0 && eventBufferTtl === undefined)) return 0
+    const last = this.#lastAt
+    if (last !== undefined && nowMs >= last && nowMs - last < BETWEEN_PASSES_MS) return 0
+    this.#lastAt = nowMs
+    this.#underWay = this.#pass(nowMs).finally(() => (this.#underWay = undefined))
+    return this.#underWay
+  }
+
+  /** What one rule or the events throw does not stop the others; the first error rejects at the end. */
+  async #pass(nowMs: number): Promise<number> {
+    const errors: unknown[] = []
+    const caught = (error: unknown) => void errors.push(error)
+    await this.#pruneEvents(nowMs).catch(caught)
+    const { rules, draining } = this.#options
+    // Each pass begins with another rule: a long backlog of one does not starve the rest.
+    const first = this.#first++
+    let gone = 0
+    let left = CANDIDATES
+    for (let step = 0; step < rules.length && left > 0 && !draining(); step++) {
+      const index = (first + step) % rules.length
+      try {
+        const page = await this.#candidates(rules[index], this.#walks[index], nowMs, left)
+        left -= page.runs.length + page.unreadable
+        gone += await this.#evict(page.runs, nowMs)
+      } catch (error) {
+        caught(error)
+      }
+    }
+    if (errors.length > 0) throw errors[0]
+    return gone
+  }
+
+  async #pruneEvents(nowMs: number): Promise<void> {
+    const { store, eventBufferTtl, draining } = this.#options
+    if (eventBufferTtl === undefined) return
+    // As readers judge it: one of exactly this age is still delivered.
+    const before = nowMs - eventBufferTtl
+    for (let statements = 0; statements < MOST_STATEMENTS && !draining(); statements++) {
+      const gone = await store.pruneBufferedEvents(before, EVENTS_A_STATEMENT)
+      if (gone < EVENTS_A_STATEMENT) return
+    }
+  }
+
+  async #candidates(
+    rule: RetentionRule,
+    walk: Walk,
+    nowMs: number,
+    size: number
+  ): Promise<ReadablePage> {
+    const { store } = this.#options
+    const filter = { ...rule.filter, namespace: rule.filter.namespace ?? this.#options.namespace }
+    if ('ageMs' in rule) {
+      const updatedBefore = Math.min(filter.updatedBefore ?? Infinity, nowMs - rule.ageMs)
+      return walk.next(store, { ...filter, updatedBefore }, size)
+    }
+    if (rule.keep === 0) return walk.next(store, filter, size)
+    const newest = await this.#lastKept(filter, rule.keep)
+    if (!newest) return { runs: [], unreadable: 0, isFull: false }
+    const bound = newest.createdAt.getTime() + 1
+    const createdBefore = Math.min(filter.createdBefore ?? Infinity, bound)
+    const page = await walk.next(store, { ...filter, createdBefore }, size)
+    return { ...page, runs: page.runs.filter((run) => isOlder(run, newest)) }
+  }
+
+  /** The oldest of the newest runs that stay; a little further where one cannot be read. */
+  async #lastKept(filter: RunFilter, keep: number): Promise<WorkflowRun | undefined> {
+    for (let page = keep; page < keep + BOUNDARY_TRIES; page++) {
+      const { runs, unreadable } = await readablePage(this.#options.store, {
+        ...filter,
+        page,
+        size: 1,
+      })
+      if (unreadable === 0) return runs[0]
+    }
+    return undefined
+  }
+
+  async #evict(runs: WorkflowRun[], nowMs: number): Promise<number> {
+    const { eraser, kept, draining, report } = this.#options
+    const taken = new Set<string>()
+    const archive = (runIds: string[]) => this.#archive(runIds)
+    const outcomes = await mapBounded(runs, AT_ONCE, async (run) => {
+      if (draining() || (await kept.isKept(run, nowMs))) return 0
+      return eraser.evict(run.id, taken, archive)
+    })
+    let gone = 0
+    outcomes.forEach((outcome, index) => {
+      if (outcome.ok) gone += outcome.value
+      else report(outcome.error, `run ${runs[index].id} is kept beyond its retention`)
+    })
+    return gone
+  }
+
+  async #archive(runIds: string[]): Promise<void> {
+    const { store } = this.#options
+    for (const id of runIds) {
+      if (this.#listeners.size === 0) return
+      const [run] = await store.getRuns([id])
+      if (!run) continue
+      const checkpoints = await store.listCheckpoints(id)
+      for (const { call } of [...this.#listeners]) {
+        await this.#within(Promise.resolve(call(run, checkpoints)), id)
+      }
+    }
+  }
+
+  /** A listener that hangs would hold up every later pass. */
+  async #within(work: Promise<unknown>, runId: string): Promise<void> {
+    let cancel: Cancel = () => {}
+    const late = new Promise<never>((_, reject) => {
+      const error = () => new Error(`an onEvict listener did not end within ${LISTENER_MS} ms`)
+      cancel = this.#options.timers.after(LISTENER_MS, () => reject(error()))
+    })
+    try {
+      await Promise.race([work, late])
+    } finally {
+      cancel()
+      void bestEffort(`the archive of run ${runId} came too late`, work)
+    }
+  }
+}
+
+const isOlder = (run: WorkflowRun, other: WorkflowRun): boolean => {
+  const ahead = other.createdAt.getTime() - run.createdAt.getTime()
+  return ahead > 0 || (ahead === 0 && compareText(run.id, other.id) < 0)
+}
