@@ -2,6 +2,7 @@
  * The engine: a facade. Every verb is one line into a collaborator; what it does is documented in api.ts.
  */
 import { runOutsideWorkflow } from '../authoring/ambient.ts'
+import { explainRun } from '../insight/explain_run.ts'
 import { checkedAxis } from '../insight/facets.ts'
 import { knownChildrenOf } from '../insight/lineage.ts'
 import { fanMembers, runDetail } from '../insight/run_detail.ts'
@@ -14,6 +15,7 @@ import { fire, type ScheduleReport } from '../schedules/scheduler.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
+import type { RunExplanation } from '../types/explanation.ts'
 import type { EvictListener, StalledListener, StalledRunInfo } from '../types/housekeeping.ts'
 import type {
   RunFacetQuery,
@@ -173,6 +175,13 @@ export class WorkflowEngine implements EngineApi {
 
   waitingFor(runIds: readonly string[]): Promise<Record<string, RunWaiting>> {
     return waitingFor(this.#parts.store, runIds)
+  }
+
+  explainRun(runId: string): Promise<RunExplanation | null> {
+    const { clock, stalledAfterMs, maxRecoveryAttempts, turns } = this.#config
+    const { reconcileMs, remoteRedispatchMs } = turns
+    const windows = { reconcileMs, remoteRedispatchMs, stalledAfterMs, maxRecoveryAttempts }
+    return explainRun({ store: this.#parts.store, windows, nowMs: clock() }, runId)
   }
 
   signal(token: string, payload?: unknown): Promise<RunResult | null> {
