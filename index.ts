@@ -3,8 +3,7 @@
  * loads no optional peer.
  */
 
-/** Version of this package. */
-export const VERSION = '0.51.0'
+export { VERSION } from './src/foundation/package_version.ts'
 
 // AdonisJS binding
 export { configure } from './configure.ts'
@@ -106,6 +105,40 @@ export type {
   RunDetailOptions,
   RunScope,
 } from './src/types/run_detail.ts'
+
+// Runs, wherever they are kept
+export {
+  attachLiveness,
+  DEFAULT_STALE_MS,
+  filterStale,
+  listRuns,
+  parseDurationMs,
+  renderRunsTable,
+  retryRun,
+  staleHint,
+  StoreRunGateway,
+} from './src/gateway/main.ts'
+export type {
+  DurableTopology,
+  ListRunsOptions,
+  RunGateway,
+  RunGatewayEngine,
+  RunLister,
+  RunLiveness,
+  StartRunOptions,
+  TableOptions,
+  TimelineReader,
+} from './src/gateway/main.ts'
+export type {
+  Explanation,
+  ExplanationCode,
+  ExplanationText,
+  NextCode,
+  RemedyCode,
+  RunExplanation,
+  Sentence,
+  SentencePart,
+} from './src/types/explanation.ts'
 
 // Worker loop
 export { runTick, runWorkerLoop } from './src/loop/main.ts'

@@ -14,6 +14,7 @@ export default class MakeWorkflow extends BaseCommand {
     '```',
     '{{ binaryName }} make:workflow order',
     '{{ binaryName }} make:workflow billing/charge',
+    `{{ binaryName }} make:workflow report --schedule='0 6 * * 1'`,
     '```',
   ]
   static options: CommandOptions = { allowUnknownFlags: true }
@@ -21,8 +22,13 @@ export default class MakeWorkflow extends BaseCommand {
   @args.string({ description: 'Name of the workflow' })
   declare name: string
 
-  @flags.string({ description: 'Directory of the class, if not app/workflows' })
+  @flags.string({
+    description: 'Directory of the class; default the first of workflowsPath in config/durable.ts',
+  })
   declare dir?: string
+
+  @flags.string({ description: 'Cron pattern: start the workflow by the clock (UTC)' })
+  declare schedule?: string
 
   @flags.string({ description: 'Use the contents of the given file as the generated output' })
   declare contentsFrom?: string
@@ -39,6 +45,12 @@ export default class MakeWorkflow extends BaseCommand {
       this.exitCode = 1
       return
     }
+    const { schedule } = this
+    if (schedule !== undefined && !/^[\w*/,\- #?]+$/.test(schedule.trim())) {
+      this.logger.error(`--schedule="${schedule}" is no cron pattern, such as '0 6 * * 1'`)
+      this.exitCode = 1
+      return
+    }
     const pascal = stringHelpers.pascalCase(name)
     const codemods = await this.createCodemods()
     codemods.overwriteExisting = this.force === true
@@ -48,7 +60,8 @@ export default class MakeWorkflow extends BaseCommand {
         name,
         className: `${pascal}Workflow`,
         inputName: `${pascal}Input`,
-        directory: this.dir ?? 'app/workflows',
+        directory: this.dir ?? this.#defaultDirectory(),
+        schedule: schedule?.trim(),
         path: entity.path,
         fileName: `${name}_workflow.ts`,
       },
@@ -56,5 +69,12 @@ export default class MakeWorkflow extends BaseCommand {
     await codemods.makeUsingStub(stubsRoot, 'make/workflow/main.stub', state, {
       contentsFromFile: this.contentsFrom,
     })
+  }
+
+  /** The first one that is scanned for workflows. */
+  #defaultDirectory(): string {
+    const { workflowsPath } = this.app.config.get<{ workflowsPath?: unknown }>('durable', {})
+    const [first] = [workflowsPath].flat()
+    return typeof first === 'string' && first !== '' ? first : 'app/workflows'
   }
 }

@@ -5,14 +5,16 @@
 import type { ApplicationService } from '@adonisjs/core/types'
 import { captureApplication, findBootedApp, releaseApplication } from '../src/adonis/booted_app.ts'
 import { StoreRole } from '../src/adonis/roles/store_role.ts'
-import { STORE_ROLE, TRANSPORT } from '../src/adonis/tokens.ts'
+import { RUN_GATEWAY, STORE_ROLE, TRANSPORT } from '../src/adonis/tokens.ts'
 import { setDefaultWorkflowEngineResolver } from '../src/authoring/engine_resolver.ts'
 import { WorkflowEngine } from '../src/engine/workflow_engine.ts'
+import type { RunGateway } from '../src/gateway/main.ts'
 import type { Transport } from '../src/transport/ports.ts'
 
 declare module '@adonisjs/core/types' {
   interface ContainerBindings {
     '@adonis-agora/durable:transport': Transport
+    '@adonis-agora/durable:run-gateway': RunGateway
     '@adonis-agora/durable:store-role': StoreRole
   }
 }
@@ -26,6 +28,7 @@ export default class DurableProvider {
   register(): void {
     this.app.container.bind(WorkflowEngine, () => this.#roleOf().engine())
     this.app.container.bind(TRANSPORT, () => this.#roleOf().transport())
+    this.app.container.bind(RUN_GATEWAY, () => this.#roleOf().gateway())
     this.app.container.bind(STORE_ROLE, () => this.#roleOf())
     captureApplication(this.app)
   }

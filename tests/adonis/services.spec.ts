@@ -3,7 +3,7 @@ import type { ApplicationService } from '@adonisjs/core/types'
 import { test } from '@japa/runner'
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { WorkflowEngine } from '../../index.ts'
+import { type RunGateway, WorkflowEngine } from '../../index.ts'
 import {
   captureApplication,
   capturedApplication,
@@ -15,14 +15,19 @@ import { bootApp, createApp } from './app.ts'
 
 /** A fresh evaluation of the module, as another process would have. */
 let copies = 0
-const importService = (): Promise<{ default: WorkflowEngine | undefined }> =>
-  import(`../../services/main.ts?copy=${copies++}`)
+const importService = (): Promise<{
+  default: WorkflowEngine | undefined
+  runGateway: RunGateway | undefined
+}> => import(`../../services/main.ts?copy=${copies++}`)
 
 test.group('services/main', () => {
   test('is the engine of the booted application', async ({ assert }) => {
     const app = await bootApp()
     const service = await importService()
     assert.strictEqual(service.default, await app.container.make(WorkflowEngine))
+    const gateway = await app.container.make('@adonis-agora/durable:run-gateway')
+    assert.strictEqual(service.runGateway, gateway)
+    assert.deepEqual(gateway.topology(), { role: 'standalone' })
   })
 
   test('may be imported while the application boots, and is there once it has', async ({

@@ -170,6 +170,31 @@ export const MEMBERS: MemberTable[] = [
     },
   },
   {
+    of: 'RunGateway',
+    members: [
+      'topology(): DurableTopology',
+      'getRun(runId: string): Promise<WorkflowRun | null>',
+      'listRuns(query: RunQuery): Promise<WorkflowRun[]>',
+      'getCheckpoints(runId: string): Promise<StepCheckpoint[]>',
+      'getRunChildren(runId: string): Promise<string[]>',
+      'getRunDetail?(runId: string, options?: RunDetailOptions): Promise<RunDetail | null>',
+      'getFanMembers?(runId: string, group: string, query: FanPageQuery): Promise<FanPage | null>',
+      'getSearchAttributes(runId: string): Promise<SearchAttributes | undefined>',
+      'workerHealth(): Promise<GroupHealth[]>',
+      'start(workflow: WorkflowRef, input: unknown, opts?: StartRunOptions): Promise<RunResult>',
+      'signal(runId: string, signal: string, payload?: unknown): Promise<RunResult | null>',
+      'cancel(runId: string, opts?: { compensate?: boolean }): Promise<RunResult | null>',
+      'redispatchPending(runId: string): Promise<(RunResult & { redispatched: number }) | null>',
+      'retry?(runId: string): Promise<RunResult | null>',
+      'continue?(runId: string): Promise<RunResult | null>',
+      'retryWithInput?(runId: string, input: unknown): Promise<{ runId: string } | null>',
+      'runFacets?(query: RunFacetQuery): Promise<RunFacetRow[]>',
+      'runValueFacets?(axis: RunValueAxis, query: RunFacetQuery, opts?: RunValueFacetOptions): Promise<RunValueFacetRow[]>',
+      'waitingFor?(runIds: string[]): Promise<Record<string, RunWaiting>>',
+      'subscribe(runId: string, onEvent: (event: EngineEvent) => void): () => void',
+    ],
+  },
+  {
     of: 'FatalError',
     members: ['readonly code: string', 'readonly details?: unknown', 'readonly message: string'],
   },
@@ -340,6 +365,26 @@ export const VALUES: ValueTable[] = [
       'resolveSchedules': '(schedules: ScheduledWorkflow[]) => Promise<ScheduledWorkflow[]>',
       'runWorkerLoop': '(engine: WorkflowEngine, options: WorkerLoopOptions) => Promise<number>',
       'TERMINAL_RUN_STATUSES': 'readonly TerminalRunStatus[]',
+    },
+    later: {
+      cluster: ['ProxyRunGateway', 'RunRequestResponder', 'signTenantToken', 'hmacTenantVerifier'],
+    },
+  },
+  {
+    table: 'Command building blocks',
+    values: {
+      StoreRunGateway:
+        "new (engine: WorkflowEngine, options?: { role?: 'standalone' | 'control-plane' }) => RunGateway",
+      listRuns:
+        '(source: RunLister, opts: { status?: RunStatus; statuses?: RunStatus[]; workflow?: string; limit?: number }) => Promise<WorkflowRun[]>',
+      attachLiveness:
+        '(source: WorkflowEngine, runs: WorkflowRun[], now?: number) => Promise<RunLiveness[]>',
+      filterStale: '(liveRuns: RunLiveness[], thresholdMs?: number) => RunLiveness[]',
+      DEFAULT_STALE_MS: 'number',
+      renderRunsTable: '(liveRuns: RunLiveness[]) => string',
+      staleHint: '(runId: string) => string',
+      parseDurationMs: '(input: string) => number | undefined',
+      retryRun: '(engine: WorkflowEngine, runId: string) => Promise<RunResult | null>',
     },
   },
 ]

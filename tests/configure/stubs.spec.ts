@@ -34,6 +34,10 @@ const STUBS: Record<string, { state: object; to: string }[]> = {
   ],
   'make/workflow/main.stub': [
     { state: { workflow: WORKFLOW }, to: 'app/workflows/billing/order_workflow.ts' },
+    {
+      state: { workflow: { ...WORKFLOW, schedule: '0 6 * * 1' } },
+      to: 'app/workflows/billing/order_workflow.ts',
+    },
   ],
 }
 

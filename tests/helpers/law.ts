@@ -180,6 +180,7 @@ export const ROOMS: Room[] = [
     'roles/*.ts',
     'boot_*.ts',
     'booted_app.ts',
+    'run_command.ts',
     'slots.ts',
     'tokens.ts',
   ]),
@@ -270,6 +271,9 @@ export const ROOT_ENTRIES = [
 /** The first pattern that matches a file sets its limit. */
 export const LINE_LIMITS: [pattern: string, limit: number][] = [
   ['src/types/ctx.ts', 500],
+  // Lists of names.
+  ['index.ts', 600],
+  ['tests/api/reference.ts', 700],
   ['tests/**', 500],
   ['**', 400],
 ]

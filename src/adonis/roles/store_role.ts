@@ -7,6 +7,7 @@ import type { ApplicationService } from '@adonisjs/core/types'
 import type { EngineLogger } from '../../engine/deps.ts'
 import type { WorkflowEngine } from '../../engine/workflow_engine.ts'
 import type { Transport } from '../../transport/ports.ts'
+import { type RunGateway, StoreRunGateway } from '../../gateway/main.ts'
 import type { WorkerLogger } from '../../loop/worker_loop.ts'
 import { discoverAtBoot } from '../boot_discovery.ts'
 import { registerSchedulesAtBoot } from '../boot_schedules.ts'
@@ -35,6 +36,7 @@ export class StoreRole {
   readonly #config: DurableConfig
   readonly #loop = new LoopHost()
   #built?: Promise<Built>
+  #gateway?: RunGateway
   #triggers?: Triggers
   #shutdown?: Promise<void>
 
@@ -52,6 +54,17 @@ export class StoreRole {
   async transport(): Promise<Transport> {
     const { members } = await this.#build()
     return members[0].transport
+  }
+
+  async gateway(): Promise<RunGateway> {
+    this.#gateway ??= new StoreRunGateway(await this.engine(), { role: 'standalone' })
+    return this.#gateway
+  }
+
+  /** Leaves what this process starts or brings back to others: a command does not execute runs. */
+  async leaveRunsToWorkers(): Promise<void> {
+    const engine = await this.engine()
+    engine.beginDrain()
   }
 
   /** How the loop runs unless it is told otherwise, and the budget of a shutdown; in ms. */

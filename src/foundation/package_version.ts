@@ -1,0 +1,4 @@
+/*
+ * The version of this package. A test holds it against package.json.
+ */
+export const VERSION = '0.51.0'
