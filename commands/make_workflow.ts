@@ -22,9 +22,7 @@ export default class MakeWorkflow extends BaseCommand {
   @args.string({ description: 'Name of the workflow' })
   declare name: string
 
-  @flags.string({
-    description: 'Directory of the class; default the first of workflowsPath in config/durable.ts',
-  })
+  @flags.string({ description: 'Directory of the class, if not app/workflows' })
   declare dir?: string
 
   @flags.string({ description: 'Cron pattern: start the workflow by the clock (UTC)' })
@@ -60,7 +58,7 @@ export default class MakeWorkflow extends BaseCommand {
         name,
         className: `${pascal}Workflow`,
         inputName: `${pascal}Input`,
-        directory: this.dir ?? this.#defaultDirectory(),
+        directory: this.dir ?? 'app/workflows',
         schedule: schedule?.trim(),
         path: entity.path,
         fileName: `${name}_workflow.ts`,
@@ -69,12 +67,5 @@ export default class MakeWorkflow extends BaseCommand {
     await codemods.makeUsingStub(stubsRoot, 'make/workflow/main.stub', state, {
       contentsFromFile: this.contentsFrom,
     })
-  }
-
-  /** The first one that is scanned for workflows. */
-  #defaultDirectory(): string {
-    const { workflowsPath } = this.app.config.get<{ workflowsPath?: unknown }>('durable', {})
-    const [first] = [workflowsPath].flat()
-    return typeof first === 'string' && first !== '' ? first : 'app/workflows'
   }
 }

@@ -61,6 +61,15 @@ test.group('make:workflow', () => {
     assert.include(source, 'class ChargeWorkflow')
   })
 
+  test('--schedule adds a schedule, if it is a cron pattern', async ({ assert }) => {
+    const { read } = await make(['report', '--schedule=0 6 * * 1'])
+    const source = await read('app/workflows/report_workflow.ts')
+    assert.include(source, "static schedule = { cron: '0 6 * * 1' }")
+    const { command } = await make(['report', `--schedule=' }; evil()`])
+    command.assertExitCode(1)
+    assert.include(command.logger.getLogs()[0].message, 'is no cron pattern')
+  })
+
   test('leaves an existing file alone unless it is forced', async ({ assert }) => {
     const path = 'app/workflows/order_workflow.ts'
     const kept = await make(['order'], { [path]: '// mine' })
