@@ -52,5 +52,7 @@ export default configPkg(
     rules: { 'no-restricted-syntax': ['error', ...nondeterminism] },
   },
   { files: [TYPES_OF_THE_AUTHORING_API], rules: { 'max-lines': ['error', { max: 500 }] } },
-  { files: ['tests/**/*.ts'], rules: { 'max-lines': ['error', { max: 500 }] } }
+  { files: ['tests/**/*.ts'], rules: { 'max-lines': ['error', { max: 500 }] } },
+  // A list of names.
+  { files: ['tests/api/reference.ts'], rules: { 'max-lines': ['error', { max: 700 }] } }
 )
