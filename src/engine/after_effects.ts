@@ -13,6 +13,7 @@ import type { Drain } from './drain.ts'
 import type { Registry } from './registry.ts'
 import type { DeadLetters } from './runs/dead_letters.ts'
 import type { FailureRoutes } from './runs/failure_routes.ts'
+import type { DueTimes } from './upkeep/due_times.ts'
 import type { Wakes } from './wakes.ts'
 
 export interface AfterEffectsOptions {
@@ -23,6 +24,7 @@ export interface AfterEffectsOptions {
   failures: Pick<FailureRoutes, 'start'>
   deadLetters: Pick<DeadLetters, 'start'>
   drain: Drain
+  dueTimes: Pick<DueTimes, 'note'>
   clock: Clock
   /** Cancels the children of a cancelled run, then clears its mark. */
   tellChildren: (runId: string) => Promise<void>
@@ -38,6 +40,7 @@ export class AfterEffects {
   }
 
   run(report: TurnReport): void {
+    if (report.dueAt !== undefined) this.#options.dueTimes.note(report.dueAt)
     for (const effect of report.effects) this.perform(effect)
   }
 

@@ -24,6 +24,7 @@ import type { CancelOptions } from './runs/canceller.ts'
 import type { InsightApi, OperatingApi, RedispatchResult } from './operating_api.ts'
 import type { FireOptions, SchedulesApi } from './schedules_api.ts'
 import type { WaitOptions } from './runs/waiter.ts'
+import type { DueListener } from './upkeep/due_times.ts'
 
 export type { CancelOptions, PublishOptions, UpdateResult, UpdateValidator, WaitOptions }
 export type { InsightApi, OperatingApi, RedispatchResult }
@@ -211,6 +212,11 @@ export interface UpkeepApi {
    * of. At most once a minute; reads nothing where nobody listens.
    */
   sweepStalled(now?: number): Promise<StalledRunInfo[]>
+  /**
+   * Calls back in how many ms a run falls due that this process parked with a deadline, or starts later
+   * (ours); the answer stops it. A worker loop wakes up by it.
+   */
+  onDue(listener: DueListener): () => void
   /** Starts consumption that was deferred. */
   startConsumers(): void
   /** Stops picking up work; `spentMs` already waited comes off the next drain's budget. */

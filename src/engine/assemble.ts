@@ -48,6 +48,7 @@ import { PoolSender } from './sender.ts'
 import { unservedWarning } from './unserved.ts'
 import { KeptRuns } from './upkeep/kept_runs.ts'
 import { LostHandlers } from './upkeep/lost_handlers.ts'
+import { DueTimes } from './upkeep/due_times.ts'
 import { Polls } from './upkeep/polls.ts'
 import { Recovery } from './upkeep/recovery.ts'
 import { Retention } from './upkeep/retention.ts'
@@ -77,6 +78,7 @@ export interface Collaborators {
   external: External
   entities: Entities
   polls: Polls
+  dueTimes: DueTimes
   drain: Drain
   queue: TurnQueue
   warm: WarmRuns
@@ -96,6 +98,7 @@ export function assemble(config: EngineConfig): Collaborators {
   const settled = new SettledSteps()
   const pool = config.members.length > 0 ? new TransportPool(config.members) : undefined
   const sender = new PoolSender({ pool, settled })
+  const dueTimes = new DueTimes(clock)
   const singletons = new Singletons({
     store,
     clock,
@@ -152,6 +155,7 @@ export function assemble(config: EngineConfig): Collaborators {
     clock,
     singletons,
     quotas,
+    dueTimes,
     namespace,
     maxPayloadBytes,
   })
@@ -188,6 +192,7 @@ export function assemble(config: EngineConfig): Collaborators {
     failures,
     deadLetters,
     drain,
+    dueTimes,
     clock,
     tellChildren,
     cancelRuns,
@@ -323,6 +328,7 @@ export function assemble(config: EngineConfig): Collaborators {
       draining: () => drain.draining,
       report,
     }),
+    dueTimes,
     polls: new Polls({
       queue,
       recovery,

@@ -48,6 +48,7 @@ import { resultOfTurn } from './runs/result.ts'
 import { checkQuery } from './runs/scope.ts'
 import { retryWithInput } from './runs/retrier.ts'
 import type { WaitOptions } from './runs/waiter.ts'
+import type { DueListener } from './upkeep/due_times.ts'
 
 const DRAIN_MS = 10_000
 
@@ -340,6 +341,10 @@ export class WorkflowEngine implements EngineApi {
 
   sweepStalled(now = this.#config.clock()): Promise<StalledRunInfo[]> {
     return this.#parts.stalled.sweep(now)
+  }
+
+  onDue(listener: DueListener): () => void {
+    return this.#parts.dueTimes.subscribe(listener)
   }
 
   startConsumers(): void {

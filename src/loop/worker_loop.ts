@@ -8,11 +8,14 @@ import { type Cancel, keepProcessAlive, systemTimers } from '../foundation/clock
 import { messageOf } from '../foundation/failure.ts'
 import { resolveSchedules } from '../schedules/scheduler.ts'
 import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
+import { DueAlarm } from './due_alarm.ts'
 import { PHASES, type Phase, type TickCount, type TickEngine, type TickOptions } from './tick.ts'
 
 /** What the loop needs of an engine. */
 export type WorkerLoopEngine = TickEngine &
-  Pick<UpkeepApi, 'startConsumers' | 'beginDrain' | 'drain'>
+  Pick<UpkeepApi, 'startConsumers' | 'beginDrain' | 'drain'> &
+  // Without it timers are as late as the pause between two ticks is long.
+  Partial<Pick<UpkeepApi, 'onDue'>>
 
 /** Any logger of AdonisJS fits. */
 export interface WorkerLogger {
@@ -43,9 +46,12 @@ const DRAIN_MS = 10_000
  */
 const MOST_PASSES = 256
 
+const DUE_TIMERS = PHASES.find(({ name }) => name === 'resumeDueTimers')!
+
 /**
  * Starts deferred consumers, ticks every `intervalMs` until `stopSignal` settles, then stops picking up
- * work and waits for what is in flight, at most `drainTimeoutMs`. Answers the number of ticks. A phase
+ * work and waits for what is in flight, at most `drainTimeoutMs`. Timers of runs that this process parked
+ * are on time, however long the interval. Answers the number of ticks. A phase
  * that fails is logged and tried again by the next tick.
  */
 export async function runWorkerLoop(
@@ -56,19 +62,28 @@ export async function runWorkerLoop(
   const letGo = keepAlive ? keepProcessAlive() : () => {}
   const pause = new Pause(options.stopSignal, options.sleep)
   let ticks = 0
+  let silence = () => {}
   try {
     const schedules = options.schedules && (await resolveSchedules(options.schedules))
     const passes = new Passes(engine, logger, { schedules })
+    const alarm = new DueAlarm({ ring: () => passes.start(DUE_TIMERS) })
+    const stopListening = engine.onDue?.((inMs) => alarm.set(inMs))
+    silence = () => {
+      stopListening?.()
+      alarm.stop()
+    }
     engine.startConsumers()
     while (!pause.stopped) {
       ticks++
       for (const phase of PHASES) passes.start(phase)
       await pause.wait(intervalMs)
     }
+    silence()
     engine.beginDrain()
     await Promise.all([engine.drain(drainTimeoutMs), passes.settledWithin(drainTimeoutMs)])
     return ticks
   } finally {
+    silence()
     letGo()
   }
 }

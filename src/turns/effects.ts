@@ -105,6 +105,8 @@ export interface TurnReport {
   output?: unknown
   error?: StepError
   effects: Effect[]
+  /** When the parked run falls due (epoch ms); absent for one that only news wakes. */
+  dueAt?: number
   /** News came that this turn has not seen: the run wants another turn at once. */
   again: boolean
   /** The turn ended without settling: fenced, or a store call of unknown outcome. */

@@ -31,6 +31,8 @@ export type Outcome =
 /** What a parked body waits for. */
 export interface Park {
   wakeAt?: number
+  /** The deadline in it: absent when only news, or their fallback, wakes the run. */
+  dueAt?: number
   /** The wave of the one fan that the body waits for: results outside it wake nobody. */
   waitSeqs?: SeqRange
   /** Waits that look into the buffers once more, later than they registered. */
@@ -81,9 +83,11 @@ export function parkOf(turn: Turn): Outcome {
     const wait = signalOf(command, turn)
     return wait ? [signalWait(wait, turn)] : []
   })
+  const dueAt = Math.min(replay.nextDeadline() ?? Infinity, turn.parkBy)
   return {
     kind: 'suspended',
-    wakeAt: wakeOf(turn),
+    wakeAt: wakeOf(turn, dueAt),
+    dueAt: Number.isFinite(dueAt) ? dueAt : undefined,
     waitSeqs: onlyWave(turn),
     looks,
     openSeqs: replay.openSeqs(),
@@ -143,9 +147,9 @@ function onlyWave(turn: Turn): SeqRange | undefined {
 }
 
 /** When a parked run is due: its next deadline, or the fallback when it waits for news. */
-function wakeOf(turn: Turn): number | undefined {
+function wakeOf(turn: Turn, dueAt: number): number | undefined {
   const { reconcileMs } = turn.needs.settings
-  let wake = Math.min(turn.replay.nextDeadline() ?? Infinity, turn.parkBy)
+  let wake = dueAt
   const news = [...turn.replay.openAwaits()].some(waitsForNews) || turn.replay.openCount === 0
   if (news && reconcileMs > 0) wake = Math.min(wake, turn.now() + reconcileMs)
   return Number.isFinite(wake) ? wake : undefined
@@ -205,6 +209,7 @@ function appliedReport(
       if (successor) effects.push({ kind: 'wakeSuccessor', runId: successor.id })
       break
     case 'suspended':
+      report.dueAt = outcome.dueAt
       emitter.emit({ type: 'run.suspended', ...about })
       break
     case 'failed':

@@ -17,6 +17,7 @@ import type { ChildOrder, ChildRuns } from '../../turns/needs.ts'
 import type { RunResult, SearchAttributes, WorkflowRun } from '../../types/run.ts'
 import type { ConcurrencyQuota, StartOptions, WorkflowRef } from '../../types/workflow.ts'
 import type { Registry, RegisteredWorkflow } from '../registry.ts'
+import type { DueTimes } from '../upkeep/due_times.ts'
 import type { Wakes } from '../wakes.ts'
 import { resultOf } from './result.ts'
 
@@ -27,6 +28,7 @@ export interface StarterOptions {
   clock: Clock
   singletons: Pick<Singletons, 'tagsOf'>
   quotas: Pick<Quotas, 'tagOf'>
+  dueTimes: Pick<DueTimes, 'note'>
   namespace?: string
   maxPayloadBytes: number
 }
@@ -44,7 +46,7 @@ export class Starter implements Pick<ChildRuns, 'prepare'> {
     runId: string,
     options: StartOptions = {}
   ): Promise<RunResult> {
-    const { registry, store, wakes } = this.#options
+    const { registry, store, wakes, dueTimes } = this.#options
     check('start: the run id', keyProblem(runId))
     const workflow = registry.resolve(workflowName(ref), options.version)
     checkOptions(options)
@@ -61,6 +63,7 @@ export class Starter implements Pick<ChildRuns, 'prepare'> {
     }
     try {
       await store.createRun(run)
+      if (run.wakeAt !== undefined) dueTimes.note(run.wakeAt)
     } catch (error) {
       // Somebody else may have started this id: then theirs is the run.
       const winner = await store.getRun(runId).catch(() => null)
