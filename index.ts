@@ -106,6 +106,17 @@ export type {
   RunScope,
 } from './src/types/run_detail.ts'
 
+// Observability
+export { attachDurableDiagnostics, collectMetrics } from './src/observability/main.ts'
+export type {
+  DurableDiagnostic,
+  DurableEventSource,
+  MetricsCollector,
+  MetricsSnapshot,
+} from './src/observability/main.ts'
+export { asHeartbeat, withScheduleOrigin } from './src/foundation/origins.ts'
+export { isRemoteEvent } from './src/wire/remote_events.ts'
+
 // Runs, wherever they are kept
 export {
   attachLiveness,

@@ -3,6 +3,7 @@
  * resort of every wake; whoever has no worker loop calls this.
  */
 import type { SchedulesApi, UpkeepApi } from '../engine/api.ts'
+import { withScheduleOrigin } from '../foundation/origins.ts'
 import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 
 /** What a tick needs of an engine. */
@@ -85,7 +86,8 @@ export const PHASES: readonly Phase[] = [
     name: 'runSchedules',
     counts: 'scheduled',
     async run(engine, { now, schedules }, onError) {
-      const { started, failures } = await engine.fireSchedules({ now, schedules })
+      const firing = withScheduleOrigin(() => engine.fireSchedules({ now, schedules }))
+      const { started, failures } = await firing
       for (const { error } of failures) onError(error)
       return started.length
     },

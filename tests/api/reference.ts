@@ -371,6 +371,18 @@ export const VALUES: ValueTable[] = [
     },
   },
   {
+    table: 'Observability building blocks',
+    values: {
+      collectMetrics:
+        '(engine: WorkflowEngine) => { prometheus(): string; snapshot(): MetricsSnapshot; stop(): void }',
+      attachDurableDiagnostics:
+        '(engine: DurableEventSource, options?: { includeRemote?: boolean }) => () => void',
+      isRemoteEvent: '(event: EngineEvent) => boolean',
+      withScheduleOrigin: '<T>(fn: () => T) => T',
+      asHeartbeat: '<T>(fn: () => T) => T',
+    },
+  },
+  {
     table: 'Command building blocks',
     values: {
       StoreRunGateway:

@@ -8,6 +8,7 @@ import type { EngineLogger } from '../../engine/deps.ts'
 import type { WorkflowEngine } from '../../engine/workflow_engine.ts'
 import type { Transport } from '../../transport/ports.ts'
 import { type RunGateway, StoreRunGateway } from '../../gateway/main.ts'
+import { attachDurableDiagnostics } from '../../observability/main.ts'
 import type { WorkerLogger } from '../../loop/worker_loop.ts'
 import { discoverAtBoot } from '../boot_discovery.ts'
 import { registerSchedulesAtBoot } from '../boot_schedules.ts'
@@ -37,6 +38,7 @@ export class StoreRole {
   readonly #loop = new LoopHost()
   #built?: Promise<Built>
   #gateway?: RunGateway
+  #detachDiagnostics: () => void = () => {}
   #triggers?: Triggers
   #shutdown?: Promise<void>
 
@@ -162,6 +164,7 @@ export class StoreRole {
     await stage(() => engine.beginDrain())
     await stage(() => this.#loop.stop())
     if (!this.#loop.hasDrained) await stage(() => engine.drain(this.loopSettings.drainTimeoutMs))
+    await stage(() => this.#detachDiagnostics())
     for (const { transport } of members) await stage(() => transport.close?.())
     await stage(() => store.close?.())
     if (errors.length > 0) throw errors[0]
@@ -185,12 +188,14 @@ export class StoreRole {
   }
 
   async #buildOnce(): Promise<Built> {
-    return buildEngine({
+    const built = await buildEngine({
       app: this.#app,
       config: this.#config,
       logger: await this.#logger(),
       isDriving: () => this.#loop.isRunning,
     })
+    this.#detachDiagnostics = attachDurableDiagnostics(built.engine)
+    return built
   }
 
   async #logger(): Promise<EngineLogger> {
