@@ -31,6 +31,7 @@ export interface KnexClient {
   acquireConnection(): Promise<Connection>
   releaseConnection(connection: Connection): unknown
   acquireRawConnection(): Promise<OwnConnection>
+  destroyRawConnection(connection: Connection): unknown
   query(connection: Connection, query: object): Promise<KnexAnswer>
   emit(event: 'query', query: object): void
 }

@@ -216,11 +216,19 @@ export class Session implements Sql {
     return outcome
   }
 
+  /**
+   * That a COMMIT which failed has ended the transaction is certain only where data were refused. What is
+   * thrown out of the pool is closed by whoever asks the pool next, and holds its locks until then.
+   */
   #closeTransaction(connection: Connection, error: unknown): void {
     if (connection.inTransaction) connection.exec!('ROLLBACK')
-    else if (connection.exec === undefined && this.dialect.name === 'sqlite')
+    else if (this.dialect.name === 'sqlite') {
+      if (connection.exec === undefined) connection.__knex__disposed = error
+    } else if (!this.dialect.refusesData(error)) {
       connection.__knex__disposed = error
-    else if (this.dialect.breaksConnection(error)) connection.__knex__disposed = error
+      const closed = clientOf(this.lucid()).destroyRawConnection(connection)
+      void bestEffort('the pool closes it', Promise.resolve(closed))
+    }
   }
 
   /** Whatever the default of the connection: what is read under a lock must be read after it was taken. */

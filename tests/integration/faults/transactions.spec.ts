@@ -1,6 +1,6 @@
 /*
  * A transaction that could not begin: user code does not run, and what it would have written comes another
- * time.
+ * time. One whose COMMIT failed: nothing of it stays open on a connection that goes on.
  */
 import { StoreUnavailableError } from '../../../src/errors.ts'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
@@ -30,6 +30,41 @@ await onEachDialect(
         assert.lengthOf(await outside.listCheckpoints(fault), 1, fault)
         await store.transaction((tx) => tx.saveCheckpoint(makeRow(fault, 2)))
         assert.lengthOf(await outside.listCheckpoints(fault), 2, fault)
+      } finally {
+        await db.manager.closeAll()
+      }
+    }
+  }
+)
+
+await onEachDialect(
+  'a transaction whose COMMIT fails holds nothing afterwards, and what follows is no part of it',
+  async ({ location, store: outside }, assert) => {
+    for (const fault of faultsOf(location.dialect).slice(0, -2)) {
+      const driver = new FaultyDriver(location.dialect)
+      const db = openDatabase(location)
+      driver.install(db)
+      try {
+        const store = new LucidStateStore(db)
+        const write = (name: string) =>
+          store.transaction((tx) => tx.saveCheckpoint(makeRow(fault, 1, { name })))
+        driver.arm()
+        await write('before')
+        const statement = driver.texts.findIndex((text) => text.startsWith('COMMIT'))
+        driver.arm({ statement: driver.texts.length + statement, fault })
+        await assert.rejects(() => write('lost'))
+        assert.match(driver.struck ?? '', /^COMMIT/, fault)
+        // Would wait for a lock that is still held.
+        await outside.saveCheckpoint(makeRow(fault, 1, { name: 'outside' }))
+        // Would commit what the same connection has left open.
+        await store.saveCheckpoint(makeRow(fault, 2))
+        await store.transaction((tx) => tx.saveCheckpoint(makeRow(fault, 3)))
+        const rows = await outside.listCheckpoints(fault)
+        assert.deepEqual(
+          rows.map(({ name }) => name),
+          ['outside', 'step-2', 'step-3'],
+          fault
+        )
       } finally {
         await db.manager.closeAll()
       }
