@@ -14,6 +14,7 @@ export type {
   EmbeddedWorkerConfig,
   StandaloneConfig,
 } from './src/adonis/define_config.ts'
+export type { AdmissionFactory } from './src/adonis/admissions.ts'
 export { stores } from './src/adonis/stores.ts'
 export type { LucidStoreConfig, StoreFactory } from './src/adonis/stores.ts'
 export { transports } from './src/adonis/transports.ts'
@@ -79,6 +80,9 @@ export type {
   WaitOptions,
 } from './src/engine/api.ts'
 export type { EngineLogger, RunDispatcher, WorkflowEngineDeps } from './src/engine/deps.ts'
+
+// Flow control
+export type { Admission, AdmissionBackend, AdmissionRequest, QueueConfig } from './src/flow/port.ts'
 
 // Run detail
 export { etagMatches, fanPageEtag, runDetailEtag } from './src/insight/etags.ts'

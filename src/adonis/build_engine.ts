@@ -7,6 +7,7 @@ import type { EngineLogger, RunDispatcher } from '../engine/deps.ts'
 import { WorkflowEngine } from '../engine/workflow_engine.ts'
 import { bestEffort } from '../foundation/failure.ts'
 import { bootNonce } from '../foundation/ids.ts'
+import type { AdmissionBackend } from '../flow/port.ts'
 import type { StateStore } from '../store/state_store.ts'
 import type { PoolMember } from '../transport/pool.ts'
 import type { DurableConfig } from './define_config.ts'
@@ -22,6 +23,7 @@ export interface Built {
   store: StateStore
   /** The first one is the primary transport. */
   members: PoolMember[]
+  admission?: AdmissionBackend
 }
 
 export interface BuildOptions {
@@ -40,6 +42,7 @@ export async function buildEngine(options: BuildOptions): Promise<Built> {
   const context: FactoryContext = { app }
   const members: PoolMember[] = []
   let store: StateStore | undefined
+  let admission: AdmissionBackend | undefined
   try {
     store = await buildStore(config, context)
     if (config.autoSchema !== false) {
@@ -53,21 +56,24 @@ export async function buildEngine(options: BuildOptions): Promise<Built> {
     if (defersConsumers(app, config)) {
       for (const { transport } of members) transport.deferConsumers?.()
     }
-    return { engine: createEngine(options, store, members), store, members }
+    admission = config.admission && (await resolve(config.admission, context))
+    const engine = createEngine(options, { store, members, admission })
+    for (const queue of config.queues ?? []) engine.registerQueue(queue)
+    return { engine, store, members, admission }
   } catch (error) {
-    await closeAll(members, store)
+    await closeAll(members, store, admission)
     throw error
   }
 }
 
 function createEngine(
   { config, logger, isDriving }: BuildOptions,
-  store: StateStore,
-  members: PoolMember[]
+  { store, members, admission }: Omit<Built, 'engine'>
 ): WorkflowEngine {
   const engine: WorkflowEngine = new WorkflowEngine({
     store,
     transports: members,
+    admission,
     logger,
     // Two processes with one name must not pass each other's fence.
     instanceId: config.instanceId && `${config.instanceId}-${bootNonce()}`,
@@ -131,10 +137,15 @@ function defersConsumers(app: ApplicationService, { consumers = 'auto' }: Durabl
   return consumers === 'never' || (consumers === 'auto' && isPassing(app))
 }
 
-async function closeAll(members: PoolMember[], store: StateStore | undefined): Promise<void> {
+async function closeAll(
+  members: PoolMember[],
+  store: StateStore | undefined,
+  admission: AdmissionBackend | undefined
+): Promise<void> {
   const because = 'the failure that ended the build is reported'
   for (const { transport } of members) {
     await bestEffort(because, Promise.resolve(transport.close?.()))
   }
+  await bestEffort(because, Promise.resolve(admission?.close?.()))
   await bestEffort(because, Promise.resolve(store?.close?.()))
 }

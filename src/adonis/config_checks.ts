@@ -8,6 +8,8 @@ import { retentionRules } from '../engine/deps.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import { messageOf } from '../foundation/failure.ts'
 import { parseDuration } from '../foundation/duration.ts'
+import type { QueueConfig } from '../flow/port.ts'
+import { backendProblem, checkQueue } from '../flow/queue_config.ts'
 import { checkSchedule } from '../schedules/scheduler.ts'
 import type { RetentionConfig } from '../types/housekeeping.ts'
 import type { WorkflowRef } from '../types/workflow.ts'
@@ -55,6 +57,8 @@ const CHECKS: { [Key in keyof Required<DurableConfig>]: Check } = {
   stepsPath: checkPath,
   continuations: checkContinuations,
   maxPayloadBytes: count(1),
+  queues: checkQueues,
+  admission: checkAdmission,
   schedules: checkSchedules,
   persistedSchedules: boolean,
   webhookUrl: fn,
@@ -74,8 +78,6 @@ const CONTINUATION_CHECKS: Record<string, Check> = { max: count(0), idleMs: dura
 /** Options of the 0.51 API that this release does not serve yet. */
 const NOT_YET = new Set([
   'controlPlane',
-  'admission',
-  'queues',
   'remoteAdvanceSilenceMs',
   'scopeReads',
   'blockedPollMs',
@@ -206,6 +208,25 @@ function checkRetention(value: unknown, key: string): void {
   } catch (error) {
     throw new RuntimeException(messageOf(error))
   }
+}
+
+function checkQueues(value: unknown, key: string): void {
+  if (!Array.isArray(value)) fail(key, `must be a list of queues, got ${show(value)}`)
+  const names = new Set<string>()
+  value.forEach((queue: QueueConfig, index) => {
+    try {
+      checkQueue(`${key}[${index}]`, queue)
+    } catch (error) {
+      throw new RuntimeException(messageOf(error))
+    }
+    if (names.has(queue.name)) fail(`${key}[${index}]`, `has the name of another: "${queue.name}"`)
+    names.add(queue.name)
+  })
+}
+
+function checkAdmission(value: unknown, key: string): void {
+  const problem = typeof value === 'function' ? undefined : backendProblem(value)
+  if (problem) fail(key, `${problem}, or a factory of one`)
 }
 
 function checkPath(value: unknown, key: string): void {

@@ -3,11 +3,13 @@
  * checked here; `config_checks.ts` does that at boot.
  */
 import type { RunDispatcher, WorkflowEngineDeps } from '../engine/deps.ts'
+import type { AdmissionBackend, QueueConfig } from '../flow/port.ts'
 import type { StateStore } from '../store/state_store.ts'
 import type { Transport } from '../transport/ports.ts'
 import type { RetentionConfig } from '../types/housekeeping.ts'
 import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 import type { WorkflowRef } from '../types/workflow.ts'
+import type { AdmissionFactory } from './admissions.ts'
 import type { StoreFactory } from './stores.ts'
 import type { TransportFactory } from './transports.ts'
 
@@ -78,6 +80,11 @@ export interface StandaloneConfig {
   timerBatchSize?: number
   /** Fallback wake of a run that waits for news; default 300 000, 0 turns it off. */
   reconcileMs?: number
+
+  /** Flow-control queues that `ctx.step(…, { queue })` passes through; default none. */
+  queues?: QueueConfig[]
+  /** Who decides on their slots; default this process, for itself alone. */
+  admission?: AdmissionBackend | AdmissionFactory
 
   /** Recurring workflows, fired by workers; wins over a `static schedule` with the same key. */
   schedules?: ScheduledWorkflow[]

@@ -4,7 +4,8 @@
  */
 import { InvalidArgumentError } from '../errors.ts'
 import { isDurationMs } from '../foundation/duration.ts'
-import type { StepConfig } from '../types/step.ts'
+import { keyProblem } from '../foundation/keys.ts'
+import type { StepConfig, StepDispatchOpts } from '../types/step.ts'
 
 const DURATIONS = ['timeoutMs', 'pickupTimeoutMs', 'backoffMs', 'backoffMaxMs'] as const
 
@@ -22,4 +23,22 @@ export function checkPolicy(where: string, policy: StepConfig): void {
   if (retries === undefined) return
   if (typeof retries === 'number' && retries <= MOST_ATTEMPTS) return
   throw new InvalidArgumentError(`${where}: retries`, `must be a number up to ${MOST_ATTEMPTS}`)
+}
+
+/** What only a call may say: the flow-control queue it passes, and as whom. */
+export function checkQueueing(where: string, options: StepDispatchOpts): void {
+  const { queue, fairnessKey, priority, timeoutMs } = options
+  const keys = { queue, fairnessKey }
+  for (const [option, key] of Object.entries(keys)) {
+    const problem = key === undefined ? undefined : keyProblem(key)
+    if (problem) throw new InvalidArgumentError(`${where}: ${option}`, problem)
+  }
+  if (priority !== undefined && !Number.isFinite(priority)) {
+    throw new InvalidArgumentError(`${where}: priority`, 'must be a number')
+  }
+  if (queue === undefined || timeoutMs === undefined) return
+  throw new InvalidArgumentError(
+    `${where}: queue`,
+    'and timeoutMs exclude each other: a step with a liveness window is awaited, it cannot wait in line'
+  )
 }

@@ -8,14 +8,14 @@ import { marks } from '../replay/guard.ts'
 import type { Reading, RowsOfCall, Undo } from '../replay/open_await.ts'
 import type { WorkflowCtx } from '../types/ctx.ts'
 import type { StepDispatchOpts, StepRef } from '../types/step.ts'
-import { checkPolicy } from './policy.ts'
+import { checkPolicy, checkQueueing } from './policy.ts'
 import { answeredWith, failedWith, OPEN } from './readings.ts'
 import type { Scope } from './scope.ts'
 
 type Options = StepDispatchOpts & { compensate?: StepRef<never, unknown> | string }
 
 /** Options whose machinery is not part of this release: refused, never silently ignored. */
-const NOT_YET = ['queue', 'fairnessKey', 'timeoutMs', 'pickupTimeoutMs', 'requires'] as const
+const NOT_YET = ['timeoutMs', 'pickupTimeoutMs', 'requires'] as const
 
 export function stepPrimitives(scope: Scope): Pick<WorkflowCtx, 'step'> {
   const step = (
@@ -29,6 +29,7 @@ export function stepPrimitives(scope: Scope): Pick<WorkflowCtx, 'step'> {
       scope.checkName('step', name)
       const policy = mergePolicy(stepConfigOf(handler), perCall)
       checkPolicy(`ctx.step("${name}")`, policy)
+      checkQueueing(`ctx.step("${name}")`, policy)
       for (const option of NOT_YET) {
         if (policy[option] === undefined) continue
         throw new InvalidArgumentError(

@@ -2,6 +2,7 @@
  * What an engine can do, by concern. The behaviour of each verb is documented here and in
  * docs/reference/engine.md; the class that implements them forwards.
  */
+import type { QueueConfig } from '../flow/port.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
 import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
@@ -50,6 +51,11 @@ export interface RegisteringApi {
    * colon.
    */
   registerEntity<TState>(name: string, config: EntityConfig<TState>): void
+  /**
+   * Registers (or replaces) a flow-control queue, which `ctx.step(…, { queue })` passes through; slots that
+   * are held stay held. Nothing is written. Throws `InvalidArgumentError` for a queue that cannot be.
+   */
+  registerQueue(config: QueueConfig): void
   /** `onError` routes of registered workflows whose handler is not registered in this process. */
   unservedOnErrorRoutes(): Promise<{ workflow: string; route: OnErrorRoute }[]>
   /** Serves a step body on this engine's transport. Throws when the transport cannot serve. */

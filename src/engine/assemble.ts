@@ -5,15 +5,17 @@
 import { InvalidArgumentError, StoreCapabilityError } from '../errors.ts'
 import { systemRandom } from '../foundation/backoff.ts'
 import { bestEffort } from '../foundation/failure.ts'
+import { InMemoryAdmissionBackend } from '../flow/memory_admission.ts'
 import { Quotas } from '../flow/quotas.ts'
 import { Singletons } from '../flow/singletons.ts'
+import { StepQueues } from '../flow/step_queues.ts'
 import { ScheduleClient } from '../schedules/schedule_client.ts'
 import { Firing, Scheduler } from '../schedules/scheduler.ts'
 import { fullStore, type FullStore } from '../store/full_store.ts'
 import { SCHEDULE_MEMBERS } from '../store/ports/members.ts'
 import { TransportPool } from '../transport/pool.ts'
 import { LeaseKeeper } from '../turns/lease_keeper.ts'
-import type { TurnNeeds } from '../turns/needs.ts'
+import { SILENT_LEASES, type TurnNeeds } from '../turns/needs.ts'
 import { RunTurn } from '../turns/run_turn.ts'
 import { TurnQueue } from '../turns/turn_queue.ts'
 import { WarmRuns } from '../turns/warm_runs.ts'
@@ -67,6 +69,7 @@ export interface Collaborators {
   canceller: Canceller
   failures: FailureRoutes
   deadLetters: DeadLetters
+  queues: StepQueues
   operator: Operator
   redispatcher: Redispatcher
   eraser: Eraser
@@ -105,6 +108,19 @@ export function assemble(config: EngineConfig): Collaborators {
     random: systemRandom,
     warn: (message) => config.logger.warn(message),
   })
+  const queues = new StepQueues({
+    backend: config.admission ?? new InMemoryAdmissionBackend({ clock }),
+    store,
+    clock,
+    patienceMs: SILENT_LEASES * settings.leaseMs,
+    isRunning: (stepId) => sender.isRunning(stepId),
+    wake: (runId) => wakes.newsInBackground(runId),
+    inBackground: (work) => void drain.track(bestEffort('a review finds the slot', work, report)),
+    report,
+  })
+  hub.subscribe(({ type, runId }) => {
+    if (type === 'run.completed' || type === 'run.failed') queues.ended(runId)
+  })
   const needs: TurnNeeds = {
     store,
     clock,
@@ -125,6 +141,7 @@ export function assemble(config: EngineConfig): Collaborators {
       },
     },
     singletons,
+    queues,
     effect: (effect) => effects.perform(effect),
     report,
   }
@@ -207,6 +224,7 @@ export function assemble(config: EngineConfig): Collaborators {
     maxPayloadBytes,
     onSettled: (result) => {
       heartbeats.forget(result.stepId)
+      queues.leave(result.stepId, result.status === 'failed' ? result.attempt : undefined)
       settled.settled(result)
     },
   })
@@ -294,6 +312,7 @@ export function assemble(config: EngineConfig): Collaborators {
     canceller,
     failures,
     deadLetters,
+    queues,
     signals,
     events: new Events({ store, subscribers, wakes, clock, maxPayloadBytes }),
     updates: new Updates({ store, signals }),
@@ -338,6 +357,7 @@ export function assemble(config: EngineConfig): Collaborators {
       report,
       timeouts: new Timeouts({ store, registry, canceller, namespace, report }),
       unfinishedCancels: () => canceller.finishCancels(namespace),
+      reviewSlots: () => queues.review(),
     }),
     drain,
     queue,

@@ -3,6 +3,8 @@
  */
 import { workflowName } from '../authoring/workflow_ref.ts'
 import { InvalidArgumentError } from '../errors.ts'
+import type { AdmissionBackend } from '../flow/port.ts'
+import { backendProblem } from '../flow/queue_config.ts'
 import { type Clock, type Timers, systemClock, systemTimers } from '../foundation/clock.ts'
 import { parseDuration } from '../foundation/duration.ts'
 import { messageOf } from '../foundation/failure.ts'
@@ -37,6 +39,8 @@ export interface WorkflowEngineDeps {
   transport?: Transport
   /** Several, in order of failover; instead of `transport`. */
   transports?: PoolMember[]
+  /** Who decides on the slots of flow-control queues; default this process, for itself alone. */
+  admission?: AdmissionBackend
   /** Epoch ms; everything the engine decides by time reads it. */
   clock?: Clock
   /** Timers behind every wait of the engine (ours). */
@@ -96,6 +100,7 @@ export interface WorkflowEngineDeps {
 export interface EngineConfig {
   store: StateStore
   members: PoolMember[]
+  admission?: AdmissionBackend
   clock: Clock
   timers: Timers
   namespace?: string
@@ -129,10 +134,13 @@ export function resolveDeps(deps: WorkflowEngineDeps): EngineConfig {
   const namespace = deps.namespace === '' ? undefined : deps.namespace
   checkName('namespace', namespace)
   checkName('instanceId', deps.instanceId)
+  const problem = deps.admission === undefined ? undefined : backendProblem(deps.admission)
+  if (problem) throw new InvalidArgumentError('WorkflowEngine: admission', problem)
   return {
     store: deps.store,
     members:
       deps.transports ?? (deps.transport ? [{ id: 'default', transport: deps.transport }] : []),
+    admission: deps.admission,
     clock: deps.clock ?? systemClock,
     timers: deps.timers ?? systemTimers,
     namespace,

@@ -12,6 +12,7 @@ import type { EngineApi, FireOptions } from './api.ts'
 import { type EngineConfig, resolveDeps, type WorkflowEngineDeps } from './deps.ts'
 import type { ScheduleClient } from '../schedules/schedule_client.ts'
 import { fire, type ScheduleReport } from '../schedules/scheduler.ts'
+import type { QueueConfig } from '../flow/port.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
@@ -82,6 +83,10 @@ export class WorkflowEngine implements EngineApi {
     // A handler never sees the workflow that happened to dispatch it in this process.
     const neutral: StepHandler = (input, log) => runOutsideWorkflow(() => fn(input, log))
     servingPool(this.#parts, name).handle(name, neutral)
+  }
+
+  registerQueue(config: QueueConfig): void {
+    this.#parts.queues.register(config)
   }
 
   registerEntity<TState>(name: string, config: EntityConfig<TState>): void {

@@ -35,7 +35,7 @@ interface Line {
 export class InMemoryAdmissionBackend implements AdmissionBackend {
   readonly #clock: Clock
   readonly #lines = new Map<string, Line>()
-  readonly #listeners = new Set<(queue: string) => void>()
+  readonly #listeners = new Set<(queue: string, next?: readonly string[]) => void>()
   #counter = 0
 
   constructor(options: { clock?: Clock } = {}) {
@@ -72,7 +72,7 @@ export class InMemoryAdmissionBackend implements AdmissionBackend {
     }
     const waiter = this.#stand(line, request, now)
     const full = line.held.size >= concurrency
-    if (full || this.#next(line) !== waiter) return { admitted: false, retryAt: now + retryMs }
+    if (full || this.#best(line)[0] !== waiter) return { admitted: false, retryAt: now + retryMs }
     line.waiting.delete(waiter.id)
     line.held.add(waiter.id)
     if (line.config.fairness === 'key') this.#served(line.served, waiter.key)
@@ -87,10 +87,12 @@ export class InMemoryAdmissionBackend implements AdmissionBackend {
     const line = this.#lines.get(queue)
     line?.waiting.delete(waiterId)
     if (!line?.held.delete(waiterId)) return
-    for (const listener of this.#listeners) listener(queue)
+    const free = (line.config.concurrency ?? Infinity) - line.held.size
+    const next = this.#best(line, free).map(({ id }) => id)
+    for (const listener of this.#listeners) listener(queue, next)
   }
 
-  onFreed(listener: (queue: string) => void): () => void {
+  onFreed(listener: (queue: string, next?: readonly string[]) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
@@ -115,20 +117,26 @@ export class InMemoryAdmissionBackend implements AdmissionBackend {
     for (const oldest of served.keys()) return void served.delete(oldest)
   }
 
-  /** Who has the next slot. */
-  #next(line: Line): Waiter | undefined {
+  /** Who has the next slots, best first. */
+  #best(line: Line, slots = 1): Waiter[] {
     const { fairness, order } = line.config
-    const servedAt = ({ key }: Waiter) => (fairness === 'key' ? (line.served.get(key) ?? 0) : 0)
     const latest = order === 'lifo' ? -1 : 1
-    let best: Waiter | undefined
-    for (const waiter of line.waiting.values()) {
-      const first =
-        !best ||
-        best.priority - waiter.priority ||
-        servedAt(waiter) - servedAt(best) ||
-        latest * (waiter.arrival - best.arrival)
-      if (first === true || first < 0) best = waiter
+    const chosen: Waiter[] = []
+    // Keys that would be served by the slots chosen so far.
+    const served = new Map<string, number>()
+    const servedAt = ({ key }: Waiter) =>
+      fairness === 'key' ? (served.get(key) ?? line.served.get(key) ?? 0) : 0
+    const isBefore = (a: Waiter, b: Waiter) =>
+      (b.priority - a.priority || servedAt(a) - servedAt(b) || latest * (a.arrival - b.arrival)) < 0
+    while (chosen.length < Math.min(slots, line.waiting.size)) {
+      let best: Waiter | undefined
+      for (const waiter of line.waiting.values()) {
+        if (chosen.includes(waiter)) continue
+        if (!best || isBefore(waiter, best)) best = waiter
+      }
+      chosen.push(best!)
+      served.set(best!.key, this.#counter + chosen.length)
     }
-    return best
+    return chosen
   }
 }

@@ -36,7 +36,10 @@ export interface AdmissionBackend {
   tryAdmit(queue: string, request: AdmissionRequest): Promise<Admission>
   /** Gives back the slot of a waiter; an unknown one changes nothing. */
   release(queue: string, waiterId: string): Promise<void>
-  /** Told the queue in which a slot came free. The answer stops it. */
-  onFreed(listener: (queue: string) => void): () => void
+  /**
+   * Told the queue in which a slot came free, and who is in line for it where the backend knows: waiter
+   * ids, first come first. Without them every waiter is asked again. The answer stops it.
+   */
+  onFreed(listener: (queue: string, next?: readonly string[]) => void): () => void
   close?(): Promise<void>
 }

@@ -1,9 +1,18 @@
 /*
- * What a flow-control queue may be.
+ * What a flow-control queue may be, and who may decide on its slots.
  */
 import { InvalidArgumentError } from '../errors.ts'
 import { keyProblem } from '../foundation/keys.ts'
-import type { QueueConfig } from './port.ts'
+import type { AdmissionBackend, QueueConfig } from './port.ts'
+
+const OPTIONS: Record<keyof QueueConfig, true> = {
+  name: true,
+  concurrency: true,
+  rateLimit: true,
+  retryMs: true,
+  fairness: true,
+  order: true,
+}
 
 /** Throws `InvalidArgumentError`: `where` is the verb or config key, the rest names the queue. */
 export function checkQueue(where: string, config: QueueConfig): void {
@@ -17,6 +26,10 @@ export function checkQueue(where: string, config: QueueConfig): void {
     if (Number.isSafeInteger(value) && Number(value) >= 1) return
     refuse(field, 'must be a whole number of at least 1')
   }
+  const unknown = Object.keys(config).find((option) => !Object.hasOwn(OPTIONS, option))
+  if (unknown !== undefined) {
+    refuse(unknown, `is no option of a queue; it has ${Object.keys(OPTIONS).join(', ')}`)
+  }
   if (concurrency !== undefined) whole('concurrency', concurrency)
   if (retryMs !== undefined) whole('retryMs', retryMs)
   if (rateLimit !== undefined) {
@@ -27,4 +40,23 @@ export function checkQueue(where: string, config: QueueConfig): void {
   if (order !== undefined && order !== 'fifo' && order !== 'lifo') {
     refuse('order', "must be 'fifo' or 'lifo'")
   }
+}
+
+const MEMBERS = [
+  'registerQueue',
+  'handles',
+  'tryAdmit',
+  'release',
+  'onFreed',
+] as const satisfies (keyof AdmissionBackend)[]
+
+/** Why this is no admission backend. */
+export function backendProblem(given: unknown): string | undefined {
+  if (typeof given !== 'object' || given === null) return 'must be an admission backend'
+  const missing = MEMBERS.filter(
+    (member) => typeof (given as Partial<AdmissionBackend>)[member] !== 'function'
+  )
+  return missing.length === 0
+    ? undefined
+    : `must be an admission backend; this one lacks ${missing.join(', ')}`
 }

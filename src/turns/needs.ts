@@ -4,6 +4,8 @@
  */
 import type { Clock, Timers } from '../foundation/clock.ts'
 import type { StandardSchemaV1 } from '../foundation/standard_schema.ts'
+import type { Admission } from '../flow/port.ts'
+import type { QueuedCall } from '../flow/step_queues.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { EngineEvent, StepInvocation } from '../types/engine_event.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
@@ -12,6 +14,9 @@ import type { RunStatus, WorkflowRun } from '../types/run.ts'
 import type { SingletonConfig } from '../types/workflow.ts'
 import type { Effect } from './effects.ts'
 import type { RemoteTask, StepResult } from '../wire/messages.ts'
+
+/** A volatile transport's task that is silent for this many lease lengths is taken for lost. */
+export const SILENT_LEASES = 2
 
 /** A registered workflow body. */
 export interface RunnableWorkflow {
@@ -94,6 +99,16 @@ export interface StepSender {
   onceSettled(stepId: string, listener: (result: StepResult) => void): () => void
 }
 
+/** Flow-control queues that a dispatched step may have to pass. */
+export interface QueueGate {
+  /** Steps that name this queue have to ask. */
+  gates(queue: string): boolean
+  /** Asks for a slot; never rejects. A holder is admitted again. */
+  enter(call: QueuedCall): Promise<Admission>
+  /** Gives the slot back, or leaves the line. */
+  leave(stepId: string): void
+}
+
 /** What travels with a dispatched task, and how it is restored around local work. */
 export interface Carriers {
   traceparent(): string | undefined
@@ -141,6 +156,7 @@ export interface TurnNeeds {
   entities: EntitySender
   children: ChildRuns
   singletons: SingletonGate
+  queues: QueueGate
   /** Performs what follows from a commit, detached and tracked. */
   effect(effect: Effect): void
   /** Told of errors that break nothing but should be seen. */

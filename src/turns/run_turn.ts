@@ -136,7 +136,7 @@ export class RunTurn {
         void turn.replay.unwind()
         throw error
       } finally {
-        turn.journal.close()
+        turn.close()
       }
       // A cancel intent refused the settle: replay once more, and undo.
       handle.parking = false
@@ -292,6 +292,7 @@ export class RunTurn {
       turn.stampNow()
       if (replay.broken || replay.end) return
       if (!turn.intent) {
+        turn.reviewDenied()
         for (const entry of replay.takeAttention(turn.now())) perform(entry, turn)
       }
       journal.flush()
@@ -304,7 +305,7 @@ export class RunTurn {
       // Work of ours may end at once and bring a commit that takes what is lazy along.
       if (foreign) journal.flush({ all: true })
       else journal.linger()
-      await turn.bell(replay.nextDeadline())
+      await turn.bell(turn.nextDeadline)
     }
   }
 

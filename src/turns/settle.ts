@@ -83,7 +83,7 @@ export function parkOf(turn: Turn): Outcome {
     const wait = signalOf(command, turn)
     return wait ? [signalWait(wait, turn)] : []
   })
-  const dueAt = Math.min(replay.nextDeadline() ?? Infinity, turn.parkBy)
+  const dueAt = Math.min(turn.nextDeadline ?? Infinity, turn.parkBy)
   return {
     kind: 'suspended',
     wakeAt: wakeOf(turn, dueAt),

@@ -61,6 +61,9 @@ export class Turn {
   /** Positions whose work is under way in this turn. */
   readonly #working = new Set<number>()
   readonly #looked = new Set<number>()
+  /** Positions that were refused for now, and when they ask again. */
+  readonly #denied = new Map<number, number>()
+  #closed = false
   #lookUps?: TogetherReader
   #sending = 0
   /** Something happened outside: the open rows must be read again. */
@@ -176,6 +179,40 @@ export class Turn {
     this.parkBy = Math.min(this.parkBy, at)
   }
 
+  /** A position that was refused for now asks again at `at` (epoch ms), or when news come. */
+  askAgainAt(seq: number, at: number): void {
+    this.#denied.set(seq, at)
+    this.ring()
+  }
+
+  /** Performers of positions that may ask again are called again. */
+  reviewDenied(): void {
+    for (const [seq, at] of this.#denied) {
+      if (at > this.now()) continue
+      this.#denied.delete(seq)
+      this.replay.changed([seq])
+    }
+  }
+
+  /** The earliest moment at which something falls due without news (epoch ms). */
+  get nextDeadline(): number | undefined {
+    const at = Math.min(this.replay.nextDeadline() ?? Infinity, ...this.#denied.values())
+    return Number.isFinite(at) ? at : undefined
+  }
+
+  /** Work may begin: nobody took the run, and its body still wants something. */
+  get goesOn(): boolean {
+    const { broken, end } = this.replay
+    const isStopped = this.#closed || this.hold.lost || this.journal.failure !== undefined
+    return !isStopped && !this.intent && !broken && !end
+  }
+
+  /** Nothing outlives the turn. */
+  close(): void {
+    this.#closed = true
+    this.journal.close()
+  }
+
   /** Tracks local work at a position; what it answers becomes the position's row. */
   work(seq: number, body: () => Promise<Completion | undefined>): void {
     this.#working.add(seq)
@@ -254,6 +291,7 @@ export class Turn {
   /** Rows at open positions, read again: only what settled since. */
   async reread(): Promise<void> {
     this.news = false
+    for (const seq of this.#denied.keys()) this.#denied.set(seq, 0)
     const seqs = this.replay.openSeqs()
     if (seqs.length === 0) return
     const rows = await this.needs.store.listCheckpointsAt(this.run.id, seqs, PAST_EVERY_POSITION)

@@ -2,6 +2,7 @@ import { RuntimeException } from '@adonisjs/core/exceptions'
 import { test } from '@japa/runner'
 import { defineConfig, InMemoryStateStore, stores, transports } from '../../index.ts'
 import { checkConfig } from '../../src/adonis/config_checks.ts'
+import { InMemoryAdmissionBackend } from '../../src/flow/memory_admission.ts'
 import type { DurableConfig } from '../../src/adonis/define_config.ts'
 
 const memory = transports.memory()
@@ -245,10 +246,38 @@ const REFUSED: [title: string, config: unknown, message: string][] = [
   ],
 ]
 
+REFUSED.push(
+  ['queues that are no list', { queues: {} }, 'config.queues must be a list of queues'],
+  ['a queue that is none', { queues: ['q'] }, 'config.queues[0]: the queue name must be a string'],
+  [
+    'a queue without a slot',
+    { queues: [{ name: 'q' }, { name: 'p', concurrency: 0 }] },
+    'config.queues[1]: concurrency of queue "p" must be a whole number of at least 1',
+  ],
+  [
+    'an option that a queue does not have',
+    { queues: [{ name: 'q', limit: 1 }] },
+    'config.queues[0]: limit of queue "q" is no option of a queue; it has name, concurrency',
+  ],
+  [
+    'two queues with one name',
+    { queues: [{ name: 'q' }, { name: 'q', concurrency: 2 }] },
+    'config.queues[1] has the name of another: "q"',
+  ],
+  [
+    'an admission that is none',
+    { admission: 'redis' },
+    'config.admission must be an admission backend, or a factory of one',
+  ],
+  [
+    'an admission that lacks members',
+    { admission: { tryAdmit: () => {} } },
+    'config.admission must be an admission backend; this one lacks registerQueue, handles, release, onFreed, or',
+  ]
+)
+
 const LATER = [
   'controlPlane',
-  'admission',
-  'queues',
   'remoteAdvanceSilenceMs',
   'scopeReads',
   'blockedPollMs',
@@ -290,6 +319,8 @@ test.group('Config checks', () => {
         { key: 'nightly', workflow: 'report', cron: '0 2 * * *', timezone: 'Europe/Berlin' },
       ],
       persistedSchedules: true,
+      queues: [{ name: 'q', concurrency: 1, rateLimit: { limit: 1, periodMs: 1 } }],
+      admission: new InMemoryAdmissionBackend(),
       transport: 'a',
       transports: { a: memory, b: memory },
       transportPool: ['b'],

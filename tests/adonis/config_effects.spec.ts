@@ -16,6 +16,7 @@ import { deferred } from '../../src/foundation/deferred.ts'
 import type { RemoteTask } from '../../src/wire/messages.ts'
 import { bootApp, PACKAGE, startApp } from './app.ts'
 import { UPKEEP_EFFECTS } from './upkeep_effects.ts'
+import { FLOW_EFFECTS } from './flow_effects.ts'
 
 /** Keeps what it is given and answers nothing: a broker without workers. */
 class SilentTransport implements Transport {
@@ -116,6 +117,7 @@ async function bodiesRun(booted: Booted): Promise<number> {
 /** One proof per key of the config: that it is observed by whoever it is meant for. */
 const EFFECTS: { [Key in keyof Required<DurableConfig>]: (rig: Rig) => Promise<void> } = {
   ...UPKEEP_EFFECTS,
+  ...FLOW_EFFECTS,
 
   async role({ assert, boot }) {
     await assert.rejects(() => boot({ role: 'tenant' } as never), /config\.role "tenant"/)

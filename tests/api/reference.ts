@@ -94,6 +94,7 @@ export const MEMBERS: MemberTable[] = [
     members: [
       'register(name: string, version: string, fn: WorkflowFn, opts?: RegisterOptions): void',
       'handle(name: string, fn: StepHandler): void',
+      'registerQueue(config: QueueConfig): void',
       'registerEntity<S>(name: string, config: EntityConfig<S>): void',
       'registerUpdateValidator<TArg>(workflow: string, name: string, validate: UpdateValidator<TArg>): void',
       'start<C extends WorkflowClass>(workflow: C, input: WorkflowInputOf<C>, runId: string, opts?: StartOptions): Promise<RunResult>',
@@ -150,10 +151,7 @@ export const MEMBERS: MemberTable[] = [
       'drain(timeoutMs?: number): Promise<void>',
     ],
     later: {
-      reliability: [
-        'registerQueue(config: never): void',
-        'onCancel(listener: (runId: string) => void): () => void',
-      ],
+      reliability: ['onCancel(listener: (runId: string) => void): () => void'],
       transports: [
         'registerRemote(name: string, version: string, opts: never): void',
         'remote(name: string, opts: never): void',

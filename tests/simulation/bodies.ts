@@ -5,6 +5,7 @@
  * takes another path.
  */
 import type { DurableWebhook, WorkflowCtx } from '../../src/types/ctx.ts'
+import { isQueued, QUEUE } from './slots.ts'
 import { DURABLE_STEP_NAME, type StepRef } from '../../src/types/step.ts'
 import type { FanLeaf, Leaf, Node, Program } from './programs.ts'
 import { childNameOf, nameOf } from './programs.ts'
@@ -143,7 +144,12 @@ function callCtx(context: LeafContext, leaf: Leaf, basis: string): Promise<unkno
       return ctx.step(
         name,
         { run: ctx.runId, id, bad, undo },
-        { retries: tries, backoffMs, compensate: undo && 'undo' }
+        {
+          retries: tries,
+          backoffMs,
+          compensate: undo && 'undo',
+          queue: isQueued(id) ? QUEUE : undefined,
+        }
       )
     }
     case 'local': {

@@ -9,6 +9,7 @@ import type { TurnCommit, TurnVerdict } from '../../src/store/ports/turn_commits
 import { isFailFastGroup, parentRunIdOf } from '../../src/foundation/ids.ts'
 import type { Payloads } from './payloads.ts'
 import type { Operation, Shadow, Watcher } from './shadow.ts'
+import type { Slots } from './slots.ts'
 import type { VirtualTime } from './virtual_time.ts'
 
 /** How long news may lie before somebody takes the run, in ms. */
@@ -23,6 +24,7 @@ export interface ChecksOptions {
   /** No faults, and polls are rare: whoever causes news must see to it. */
   passive: boolean
   payloads: Payloads
+  slots: Slots
   /** Some process may be unable to run a workflow: then news may wait for another one. */
   refusing: boolean
   fail(kind: string, text: string): void
@@ -118,6 +120,7 @@ export class Checks implements Watcher {
       this.#settledAt.set(where, time.now)
       if (after.status === 'completed') this.#options.payloads.completed(after, by)
     }
+    this.#options.slots.rowChanged(after, by)
     if (after.seq === -1 && after.attempts === 0) this.#unwoundAt.delete(after.runId)
     else if (after.seq === -1 && !before?.attempts) this.#unwoundAt.set(after.runId, time.now)
     this.#ordered(before, after, by)

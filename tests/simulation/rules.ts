@@ -39,6 +39,7 @@ export const RULES = {
   undolist: 'the undo list is recorded before the first undo',
   latefail: 'a failure that arrives for a failed run is noted on its row',
   survive: 'a requeued run keeps the failures it survived',
+  slot: 'a step that passes a queue waits for a slot',
   once: 'a verdict on taken-back failures is sent once',
 } as const
 

@@ -4,6 +4,7 @@
  */
 import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
 import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
+import type { QueueConfig } from '../../src/flow/port.ts'
 import type { StandardSchemaV1 } from '../../src/foundation/standard_schema.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
@@ -22,6 +23,7 @@ export interface ProcessOptions {
   effects: Effects
   programs: ReadonlyMap<string, Program>
   settings: Partial<WorkflowEngineDeps>
+  queue?: QueueConfig
   report(error: unknown, what: string): void
   /** How long an entity takes over an operation. */
   operationMs?(who: string): number
@@ -60,6 +62,7 @@ export class SimProcess {
         error: (message, error) => options.report(error, `${this.id}: ${message}`),
       },
     })
+    if (options.queue) this.engine.registerQueue(options.queue)
     if (!options.bare) this.register()
   }
 

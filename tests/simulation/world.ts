@@ -4,6 +4,7 @@
  * the faults end, and everything has to come to its end.
  */
 import type { WorkflowEngineDeps } from '../../src/engine/deps.ts'
+import type { QueueConfig } from '../../src/flow/port.ts'
 import { InvariantError } from '../../src/foundation/failure.ts'
 import type { ClaimedRun } from '../../src/store/ports/run_claims.ts'
 import { LIVE_RUN_STATUSES, type WorkflowRun } from '../../src/types/run.ts'
@@ -21,6 +22,7 @@ import { hasLaterLeaves, type Program, randomProgram, TOKENS, workflowsOf } from
 import { below, pick, type Random, seeded } from './random.ts'
 import { type RuleName, trusting } from './rules.ts'
 import { SimProcess } from './sim_process.ts'
+import { queueOf, Slots } from './slots.ts'
 import { macrotask, ProcessTime, VirtualTime } from './virtual_time.ts'
 import { verify } from './verdict.ts'
 
@@ -84,6 +86,7 @@ class World {
   /** Macrotasks after each event; undefined: as many as something moves. */
   readonly #sluggish?: number
   readonly #settings: Partial<WorkflowEngineDeps>
+  readonly #queue?: QueueConfig
   #boots = 0
   #crashes = 0
   #waiting: Promise<unknown>[] = []
@@ -102,6 +105,7 @@ class World {
     this.#passive = store === 0 && crashes === 0 && broker === 0 && random() < 0.8
     if (!this.#passive && random() < 0.3) this.#sluggish = 1 + below(random, 3)
     this.#settings = this.#randomSettings()
+    this.#queue = queueOf(options.seed)
     this.#backend = (options.backend ?? memoryBackend)({
       random,
       after: (ms, work) => void this.#time.after(ms, work),
@@ -114,6 +118,7 @@ class World {
     const active = () => time.now < CHAOS_MS
     this.#refusing = !this.#passive && random() < 0.1
     this.#checks = new Checks({
+      slots: new Slots(this.#queue, { shadow, fail }),
       shadow,
       time,
       passive: this.#passive,
@@ -284,6 +289,7 @@ class World {
       effects,
       programs: this.#programs,
       settings: { ...this.#settings, ...this.#ownSettings() },
+      queue: this.#isOff('slot') ? undefined : this.#queue,
       report: (error: unknown, what: string) => this.#reported(error, what),
       serve: this.#workers && this.#workers.serve.bind(this.#workers),
       bare: this.#refusing && random() < 0.4,

@@ -88,6 +88,9 @@ test.group('Types | ctx.step', () => {
   test('options are those of a dispatch', () => {
     notRun(async (ctx) => {
       await ctx.step(flights.ping, undefined, { fairnessKey: 'a', priority: 1, transport: 'fast' })
+      await ctx.step(flights.ping, undefined, { queue: 'q', timeoutMs: 1, pickupTimeoutMs: 2 })
+      // @ts-expect-error -- a fan has a concurrency of its own
+      await ctx.all(flights.ping, [], { queue: 'q' })
       // @ts-expect-error -- there is no such backoff
       await ctx.step(flights.ping, undefined, { backoff: 'linear' })
       // @ts-expect-error -- a plain value is no step

@@ -140,7 +140,7 @@ export class StoreRole {
   }
 
   /**
-   * Stops listening, drains, then closes transports and store. Every stage runs whatever the others do; rejects with the
+   * Stops listening, drains, then closes transports, admission and store. Every stage runs whatever the others do; rejects with the
    * first error after all did. Idempotent.
    */
   shutdown(): Promise<void> {
@@ -151,7 +151,7 @@ export class StoreRole {
   async #takeDown(): Promise<void> {
     const built = await this.#built?.catch(() => undefined)
     if (!built) return
-    const { engine, members, store } = built
+    const { engine, members, store, admission } = built
     const errors: unknown[] = []
     const stage = async (work: () => unknown) => {
       try {
@@ -166,6 +166,7 @@ export class StoreRole {
     if (!this.#loop.hasDrained) await stage(() => engine.drain(this.loopSettings.drainTimeoutMs))
     await stage(() => this.#detachDiagnostics())
     for (const { transport } of members) await stage(() => transport.close?.())
+    await stage(() => admission?.close?.())
     await stage(() => store.close?.())
     if (errors.length > 0) throw errors[0]
   }

@@ -22,6 +22,8 @@ export interface PollsOptions {
   timerBatchSize: number
   /** Repeats the cascades of cancels that were cut short. */
   unfinishedCancels: () => Promise<void>
+  /** Gives back slots of flow-control queues whose steps are over. */
+  reviewSlots: () => Promise<void>
 }
 
 export class Polls {
@@ -41,10 +43,11 @@ export class Polls {
 
   /** Executes what is due by time or by request, most overdue first. */
   async timers(nowMs: number): Promise<RunResult[]> {
-    const { drain, queue, timerBatchSize, unfinishedCancels } = this.#options
+    const { drain, queue, timerBatchSize, unfinishedCancels, reviewSlots, report } = this.#options
     if (drain.draining) return []
     const due = queue.runDue('due', nowMs, timerBatchSize)
-    const [reports] = await Promise.all([due, unfinishedCancels()])
+    const review = bestEffort('the next pass looks again', reviewSlots(), report)
+    const [reports] = await Promise.all([due, unfinishedCancels(), review])
     return resultsOf(reports)
   }
 

@@ -4,16 +4,15 @@
  */
 import { backoffDelay, isFinalFailure, maxAttempts } from '../../foundation/backoff.ts'
 import { toStepError } from '../../foundation/failure.ts'
+import { stepIdOf } from '../../foundation/ids.ts'
 import type { CommandOf } from '../../replay/commands.ts'
 import { isSettledStatus, type StepCheckpoint } from '../../types/checkpoint.ts'
 import { routingToken } from '../../wire/names.ts'
 import { stepTask } from '../../wire/step_task.ts'
+import { SILENT_LEASES } from '../needs.ts'
 import type { Turn } from '../turn.ts'
 
 type CallCommand = CommandOf<'call'>
-
-/** A volatile transport's task that is silent for this many lease lengths is taken for lost. */
-export const SILENT_LEASES = 2
 
 export function performCall(command: CallCommand, turn: Turn): void {
   const row = turn.history.at(command.seq)
@@ -73,15 +72,48 @@ function reviewLost(command: CallCommand, row: StepCheckpoint, turn: Turn): void
       error: { message, code: 'remote_step_lost', retryable: false },
       finishedAt: new Date(turn.now()),
     },
-    { urgent: true, inFlight: true }
+    { urgent: true, inFlight: true, then: () => turn.needs.queues.leave(row.stepId) }
   )
 }
 
-function dispatch(
-  command: CallCommand,
-  turn: Turn,
-  { attempt, retryOf }: { attempt: number; retryOf?: number }
-): void {
+interface Attempt {
+  attempt: number
+  /** The failed attempt whose row this one takes over. */
+  retryOf?: number
+}
+
+/** Dispatches, through the flow-control queue that the step names; who is denied has no row meanwhile. */
+function dispatch(command: CallCommand, turn: Turn, next: Attempt): void {
+  const { queue } = command.options
+  if (queue !== undefined && turn.needs.queues.gates(queue)) enter(command, queue, turn, next)
+  else begin(command, turn, next)
+}
+
+function enter(command: CallCommand, queue: string, turn: Turn, next: Attempt): void {
+  const { seq, options } = command
+  const { queues } = turn.needs
+  const { id: runId, priority } = turn.run
+  const stepId = stepIdOf(runId, seq)
+  turn.reserve(seq)
+  turn.send(async () => {
+    const admission = await queues.enter({
+      queue,
+      runId,
+      seq,
+      stepId,
+      attempt: next.attempt,
+      key: options.fairnessKey ?? runId,
+      priority: options.priority ?? priority,
+    })
+    if (admission.admitted && turn.goesOn) return begin(command, turn, next)
+    const isOut = turn.history.at(seq)?.status === 'pending'
+    if (!admission.admitted) turn.askAgainAt(seq, admission.retryAt)
+    else if (!isOut) queues.leave(stepId)
+    turn.release(seq)
+  })
+}
+
+function begin(command: CallCommand, turn: Turn, { attempt, retryOf }: Attempt): void {
   const { seq, name, input, options } = command
   const { settings } = turn.needs
   const group = routingToken(name, turn.run.namespace)
@@ -134,7 +166,7 @@ function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
           wakeAt: undefined,
         },
         // A broker that did not answer may have the task, and its result may be first.
-        { urgent: true, inFlight: true }
+        { urgent: true, inFlight: true, then: () => turn.needs.queues.leave(row.stepId) }
       )
     } finally {
       turn.release(seq)

@@ -9,7 +9,8 @@ import type { StepConfig } from '../../types/step.ts'
 import type { StepResult } from '../../wire/messages.ts'
 import { routingToken } from '../../wire/names.ts'
 import type { Turn } from '../turn.ts'
-import { lastSign, SILENT_LEASES } from './call_step.ts'
+import { SILENT_LEASES } from '../needs.ts'
+import { lastSign } from './call_step.ts'
 
 /** How often the undo's row is looked at while nothing is heard. */
 const LOOK_MS = 1000

@@ -1,0 +1,214 @@
+/*
+ * Flow-control queues of dispatched steps: who asks, who holds a slot, and whom a freed one wakes. What is
+ * decided is the backend's; what is durable is the run, which is due again when it may ask. A slot is given
+ * back when its step settles here or its run is cancelled; one whose result went to another process is
+ * found by a review, which looks only where somebody waits.
+ */
+import type { Clock } from '../foundation/clock.ts'
+import type { FullStore } from '../store/full_store.ts'
+import type { SettleTarget } from '../store/ports/turn_commits.ts'
+import { isSettledStatus } from '../types/checkpoint.ts'
+import { isTerminalStatus } from '../types/run.ts'
+import type { Admission, AdmissionBackend, QueueConfig } from './port.ts'
+import { checkQueue } from './queue_config.ts'
+
+/** When to ask again where the backend could not answer, in ms. */
+const RETRY_MS = 1000
+/** How long after its retry a waiter that never asked again is remembered, in ms. */
+const FORGET_MS = 60_000
+const REVIEWED_AT_ONCE = 500
+
+/** A dispatch of a step that names a queue. */
+export interface QueuedCall {
+  queue: string
+  runId: string
+  seq: number
+  /** The waiter id: the same for every attempt. */
+  stepId: string
+  /** The attempt that is to be dispatched. */
+  attempt: number
+  /** What fairness counts. */
+  key: string
+  priority?: number
+}
+
+interface Entry {
+  call: QueuedCall
+  /** When its slot was taken, epoch ms; absent while it waits. */
+  heldSince?: number
+  /** While it waits: when it asks again. */
+  retryAt: number
+  /** A freed slot woke it; it has not asked since. */
+  woken?: boolean
+}
+
+export interface StepQueuesOptions {
+  backend: AdmissionBackend
+  store: Pick<FullStore, 'settleTargets'>
+  clock: Clock
+  /** Silence after which a step of a run that is over is taken for lost, in ms. */
+  patienceMs: number
+  /** The step's handler runs, or waits to run, in this process. */
+  isRunning: (stepId: string) => boolean
+  /** A run may ask again; losing it costs its retry. */
+  wake: (runId: string) => void
+  /** Tracks what nobody awaits. */
+  inBackground: (work: Promise<void>) => void
+  report: (error: unknown, what: string) => void
+}
+
+export class StepQueues {
+  readonly #options: StepQueuesOptions
+  readonly #entries = new Map<string, Entry>()
+  readonly #byRun = new Map<string, Set<Entry>>()
+
+  constructor(options: StepQueuesOptions) {
+    this.#options = options
+    options.backend.onFreed((queue, next) => this.#freed(queue, next))
+  }
+
+  /** Adds or replaces a queue. Throws `InvalidArgumentError` for one that cannot be. */
+  register(config: QueueConfig): void {
+    checkQueue('registerQueue', config)
+    this.#options.backend.registerQueue(config)
+  }
+
+  /** Steps that name this queue have to ask. */
+  gates(queue: string): boolean {
+    return this.#options.backend.handles(queue)
+  }
+
+  /** Asks for a slot. Never rejects: a backend that cannot answer denies for a second. */
+  async enter(call: QueuedCall): Promise<Admission> {
+    const { backend, clock, report } = this.#options
+    const { queue, stepId: waiterId, priority, key } = call
+    const entry = this.#entryOf(call)
+    let answer: Admission
+    try {
+      answer = await backend.tryAdmit(queue, { waiterId, priority, key })
+    } catch (error) {
+      report(error, `the admission of step ${waiterId} to queue "${queue}"`)
+      answer = { admitted: false, retryAt: clock() + RETRY_MS }
+    }
+    const now = clock()
+    if (answer.admitted) {
+      entry.heldSince ??= now
+      return answer
+    }
+    entry.heldSince = undefined
+    entry.retryAt = answer.retryAt > now ? answer.retryAt : now + RETRY_MS
+    return { admitted: false, retryAt: entry.retryAt }
+  }
+
+  /** The step is over, or was not dispatched after all. A result of an earlier attempt frees nothing. */
+  leave(stepId: string, attempt = Infinity): void {
+    const entry = this.#entries.get(stepId)
+    if (!entry || entry.call.attempt > attempt) return
+    this.#options.inBackground(this.#release(entry))
+  }
+
+  /** A run ended: it waits for nothing, and holds what still executes. */
+  ended(runId: string): void {
+    const entries = [...(this.#byRun.get(runId) ?? [])]
+    for (const entry of entries) {
+      if (entry.heldSince === undefined) this.#options.inBackground(this.#release(entry))
+    }
+    const held = entries.filter(isHeld)
+    if (held.length > 0) this.#options.inBackground(this.#examine(held))
+  }
+
+  /** Gives back slots of steps that are over, in queues where somebody waits. */
+  async review(): Promise<void> {
+    const now = this.#options.clock()
+    const contested = new Set<string>()
+    for (const entry of this.#entries.values()) {
+      if (isHeld(entry)) continue
+      if (entry.retryAt + FORGET_MS < now) this.#forget(entry)
+      else contested.add(entry.call.queue)
+    }
+    if (contested.size === 0) return
+    const held = [...this.#entries.values()].filter(
+      (entry) => isHeld(entry) && contested.has(entry.call.queue)
+    )
+    for (let i = 0; i < held.length; i += REVIEWED_AT_ONCE) {
+      await this.#examine(held.slice(i, i + REVIEWED_AT_ONCE))
+    }
+  }
+
+  async #examine(entries: Entry[]): Promise<void> {
+    const keys = entries.map(({ call: { runId, seq } }) => ({ runId, seq }))
+    const found = await this.#options.store.settleTargets(keys)
+    const targets = new Map(found.map((target) => [target.checkpoint.stepId, target]))
+    for (const entry of entries) {
+      if (this.#isOver(entry, targets.get(entry.call.stepId))) await this.#release(entry)
+    }
+  }
+
+  #isOver({ call, heldSince = 0 }: Entry, target: SettleTarget | undefined): boolean {
+    const { clock, patienceMs, isRunning } = this.#options
+    const silentSince = clock() - patienceMs
+    // Its row may be on its way to the store.
+    if (!target || target.checkpoint.attempts < call.attempt) return heldSince <= silentSince
+    const { checkpoint, runStatus } = target
+    if (isSettledStatus(checkpoint.status) || runStatus === 'cancelled') return true
+    if (!isTerminalStatus(runStatus)) return false
+    const { enqueuedAt, lastHeartbeatAt = enqueuedAt } = checkpoint
+    return lastHeartbeatAt.getTime() <= silentSince && !isRunning(call.stepId)
+  }
+
+  async #release(entry: Entry): Promise<void> {
+    const { queue, stepId } = entry.call
+    // At once: another attempt may ask before the backend answers.
+    this.#forget(entry)
+    try {
+      await this.#options.backend.release(queue, stepId)
+    } catch (error) {
+      // Still taken there: a review gives it back.
+      if (isHeld(entry) && !this.#entries.has(stepId)) this.#remember(entry)
+      throw error
+    }
+  }
+
+  #freed(queue: string, next?: readonly string[]): void {
+    const runs = new Set<string>()
+    for (const stepId of next ?? this.#entries.keys()) {
+      const entry = this.#entries.get(stepId)
+      if (!entry || isHeld(entry) || entry.woken || entry.call.queue !== queue) continue
+      entry.woken = true
+      runs.add(entry.call.runId)
+    }
+    for (const runId of runs) this.#options.wake(runId)
+  }
+
+  #entryOf(call: QueuedCall): Entry {
+    const known = this.#entries.get(call.stepId)
+    if (known?.call.queue === call.queue) {
+      known.call = call
+      known.woken = undefined
+      return known
+    }
+    // The body names another queue by now.
+    if (known) this.leave(call.stepId)
+    const entry: Entry = { call, retryAt: Infinity }
+    this.#remember(entry)
+    return entry
+  }
+
+  #remember(entry: Entry): void {
+    const { stepId, runId } = entry.call
+    this.#entries.set(stepId, entry)
+    const ofRun = this.#byRun.get(runId)
+    if (ofRun) ofRun.add(entry)
+    else this.#byRun.set(runId, new Set([entry]))
+  }
+
+  #forget(entry: Entry): void {
+    const { stepId, runId } = entry.call
+    if (this.#entries.get(stepId) === entry) this.#entries.delete(stepId)
+    const ofRun = this.#byRun.get(runId)
+    ofRun?.delete(entry)
+    if (ofRun?.size === 0) this.#byRun.delete(runId)
+  }
+}
+
+const isHeld = ({ heldSince }: Entry): boolean => heldSince !== undefined
