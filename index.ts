@@ -210,6 +210,11 @@ export type { OptionalRoles, RequiredRoles, StateStore } from './src/store/state
 export type { CheckpointSettlement } from './src/store/ports/pending_settles.ts'
 export type { ClaimedRun, DueClaim, RunClaim } from './src/store/ports/run_claims.ts'
 export type { SingletonClaim, SingletonVerdict } from './src/store/ports/singleton_claims.ts'
+export {
+  singletonAdmissionDenialPatch,
+  singletonAdmissionTags,
+  withoutSingletonMarkers,
+} from './src/store/ports/singleton_rules.ts'
 export type { LeaseFence, StoreTransaction } from './src/store/ports/transactions.ts'
 export type {
   EventClaim,

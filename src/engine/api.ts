@@ -177,6 +177,12 @@ export interface ListeningApi {
    */
   onDead(listener: (run: WorkflowRun) => void): () => void
   /**
+   * Calls back with the id of every run that this process cancels, by a verb or because its time is up, so
+   * that work outside of steps can be cut short; of a cancel with undos when it is asked for. The answer
+   * stops it.
+   */
+  onCancel(listener: (runId: string) => void): () => void
+  /**
    * Calls back for every run that `sweepStalled` of this process finds silent for `stalledAfter`; the answer
    * stops it. Each run is told of once, and again when it moved and stalled again.
    */

@@ -106,7 +106,7 @@ export function assemble(config: EngineConfig): Collaborators {
     store,
     clock,
     random: systemRandom,
-    warn: (message) => config.logger.warn(message),
+    warn: config.announce,
   })
   const queues = new StepQueues({
     backend: config.admission ?? new InMemoryAdmissionBackend({ clock }),
@@ -176,7 +176,7 @@ export function assemble(config: EngineConfig): Collaborators {
     namespace,
     maxPayloadBytes,
   })
-  const canceller = new Canceller({ store, hub, wakes, clock, effect: needs.effect })
+  const canceller = new Canceller({ store, hub, wakes, clock, effect: needs.effect, report })
   const lostSends = new LostSends({ store, sender, carriers: config.carriers })
   const runLeases = new RunLeases({ store, clock, leaseMs: settings.leaseMs, report })
   const operator = new Operator({

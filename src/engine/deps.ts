@@ -118,6 +118,8 @@ export interface EngineConfig {
     rehydrate: <T>(carrier: Record<string, unknown> | undefined, fn: () => T) => T
   }
   logger: EngineLogger
+  /** Says what must be seen although no logger was given. */
+  announce: (message: string) => void
   turns: TurnSettings
 }
 
@@ -158,6 +160,7 @@ export function resolveDeps(deps: WorkflowEngineDeps): EngineConfig {
       rehydrate: deps.rehydrate ?? ((_carrier, fn) => fn()),
     },
     logger: deps.logger ?? SILENT,
+    announce: (message) => (deps.logger ?? console).warn(message),
     turns: turnSettings(deps),
   }
 }

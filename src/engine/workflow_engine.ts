@@ -269,6 +269,10 @@ export class WorkflowEngine implements EngineApi {
     return this.#parts.deadLetters.onDead(listener)
   }
 
+  onCancel(listener: (runId: string) => void): () => void {
+    return this.#parts.canceller.onCancel(listener)
+  }
+
   onStalled(listener: StalledListener): () => void {
     return this.#parts.stalled.onStalled(listener)
   }

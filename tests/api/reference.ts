@@ -141,6 +141,7 @@ export const MEMBERS: MemberTable[] = [
       'recoverIncomplete(nowMs?: number): Promise<RunResult[]>',
       'resumeDueTimers(nowMs?: number): Promise<RunResult[]>',
       'sweepTimeouts(now?: number): Promise<void>',
+      'onCancel(listener: (runId: string) => void): () => void',
       'onStalled(listener: (info: StalledRunInfo) => void): () => void',
       'onEvict(listener: (run: WorkflowRun, checkpoints: StepCheckpoint[]) => void | Promise<void>): () => void',
       'sweepRetention(now?: number): Promise<number>',
@@ -151,7 +152,6 @@ export const MEMBERS: MemberTable[] = [
       'drain(timeoutMs?: number): Promise<void>',
     ],
     later: {
-      reliability: ['onCancel(listener: (runId: string) => void): () => void'],
       transports: [
         'registerRemote(name: string, version: string, opts: never): void',
         'remote(name: string, opts: never): void',

@@ -4,7 +4,7 @@
  * dies half way leaves no live child behind: the timer pass repeats the cascade.
  */
 import type { Clock } from '../../foundation/clock.ts'
-import type { StepError } from '../../foundation/failure.ts'
+import { isolate, type StepError } from '../../foundation/failure.ts'
 import { nextLinkId } from '../../foundation/ids.ts'
 import { childrenOf } from '../../insight/lineage.ts'
 import { completionOf } from '../../replay/completion.ts'
@@ -46,13 +46,22 @@ export interface CancellerOptions {
   wakes: Pick<Wakes, 'newsInBackground'>
   effect: (effect: Effect) => void
   clock: Clock
+  report: (error: unknown, what: string) => void
 }
 
 export class Canceller {
   readonly #options: CancellerOptions
 
+  readonly #listeners = new Set<{ call: (runId: string) => void }>()
+
   constructor(options: CancellerOptions) {
     this.#options = options
+  }
+
+  onCancel(listener: (runId: string) => void): () => void {
+    const entry = { call: listener }
+    this.#listeners.add(entry)
+    return () => void this.#listeners.delete(entry)
   }
 
   async cancel(runId: string, options: CancelOptions = {}): Promise<RunResult | null> {
@@ -145,6 +154,7 @@ export class Canceller {
     if (options.by !== undefined) patch.cancelRequestedBy = options.by
     const live = await store.updateRunIf(run.id, [...LIVE_RUN_STATUSES], patch)
     if (!live) return this.#current(run.id)
+    this.#tell(run.id)
     wakes.newsInBackground(run.id)
     return resultOf(run)
   }
@@ -170,9 +180,19 @@ export class Canceller {
     if (!(await store.updateRunIf(run.id, [...LIVE_RUN_STATUSES], patch))) return false
     const { id, workflow, namespace } = run
     hub.emit({ type: 'run.failed', runId: id, workflow, namespace, error })
+    this.#tell(id)
     effect({ kind: 'tellChildren', runId: id })
     for (const release of releases(run)) effect(release)
     return true
+  }
+
+  #tell(runId: string): void {
+    for (const { call } of [...this.#listeners]) {
+      isolate(
+        () => call(runId),
+        (error) => this.#options.report(error, 'a listener of cancelled runs')
+      )
+    }
   }
 
   async #current(runId: string): Promise<RunResult | null> {
