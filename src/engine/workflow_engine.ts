@@ -187,7 +187,9 @@ export class WorkflowEngine implements EngineApi {
     const { clock, stalledAfterMs, maxRecoveryAttempts, turns } = this.#config
     const { reconcileMs, remoteRedispatchMs } = turns
     const windows = { reconcileMs, remoteRedispatchMs, stalledAfterMs, maxRecoveryAttempts }
-    return explainRun({ store: this.#parts.store, windows, nowMs: clock() }, runId)
+    const { store, queues } = this.#parts
+    const slotsOf = (id: string) => queues.waitsOf(id)
+    return explainRun({ store, windows, nowMs: clock(), slotsOf }, runId)
   }
 
   signal(token: string, payload?: unknown): Promise<RunResult | null> {

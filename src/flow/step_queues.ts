@@ -107,6 +107,12 @@ export class StepQueues {
     this.#options.inBackground(this.#release(entry))
   }
 
+  /** What a run waits for in this process, for display. */
+  waitsOf(runId: string): { queue: string; seq: number; retryAt: number }[] {
+    const waiting = [...(this.#byRun.get(runId) ?? [])].filter((entry) => !isHeld(entry))
+    return waiting.map(({ call: { queue, seq }, retryAt }) => ({ queue, seq, retryAt }))
+  }
+
   /** A run ended: it waits for nothing, and holds what still executes. */
   ended(runId: string): void {
     const entries = [...(this.#byRun.get(runId) ?? [])]

@@ -21,6 +21,13 @@ export interface GroupFacts {
   liveWorkers: number
 }
 
+/** A step that may not be dispatched yet; `retryAt` in epoch ms. */
+export interface SlotFacts {
+  queue: string
+  seq: number
+  retryAt: number
+}
+
 export interface ExplainFacts {
   run: WorkflowRun
   /** Rows without an end, and failed ones that are tried again. */
@@ -36,6 +43,8 @@ export interface ExplainFacts {
   groups: ReadonlyMap<string, GroupFacts>
   /** Awaited children that were looked at, by id; null for one that is not there. */
   children: ReadonlyMap<string, { run: WorkflowRun; explanation: Explanation } | null>
+  /** Slots of flow-control queues that this process waits for. */
+  slots: readonly SlotFacts[]
   /** Of a run that waits for its turn: how many are before it, and who is inside. */
   singleton?: { key: string; before: number; holders: readonly WorkflowRun[] }
   /** The run that deals with its end, or that it continued as. */

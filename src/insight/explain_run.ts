@@ -8,13 +8,15 @@ import type { Explanation, RunExplanation } from '../types/explanation.ts'
 import type { CheckpointGroupStats } from '../types/query.ts'
 import { isTerminalStatus, type RunStatus, type WorkflowRun } from '../types/run.ts'
 import { explain } from './explain.ts'
-import type { ExplainFacts, ExplainWindows, GroupFacts } from './explain_facts.ts'
+import type { ExplainFacts, ExplainWindows, GroupFacts, SlotFacts } from './explain_facts.ts'
 import { explanationText } from './explain_text.ts'
 
 export interface ExplainSource {
   store: FullStore
   windows: ExplainWindows
   nowMs: number
+  /** Slots that a run waits for in this process. */
+  slotsOf?: (runId: string) => SlotFacts[]
   /** Of these routing tokens, as far as anybody reports them. */
   groups?: (tokens: string[]) => Promise<ReadonlyMap<string, GroupFacts>>
 }
@@ -57,6 +59,7 @@ async function explanationOf(
     fans: new Map(),
     groups: new Map(),
     children: new Map(),
+    slots: source.slotsOf?.(run.id) ?? [],
     windows,
     nowMs,
   }

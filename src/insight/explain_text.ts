@@ -119,6 +119,7 @@ const WHY: Record<ExplanationCode, (explanation: Explanation) => Sentence> = {
             : ' is inside.',
         ]),
   ],
+  slot_wait: (it) => ['A step waits for a free slot of queue ', mono(it.params.queue), '.'],
   step_backoff: (it) => [
     `Attempt ${it.params.attempt} of `,
     mono(it.params.step),
@@ -209,7 +210,8 @@ const WHY: Record<ExplanationCode, (explanation: Explanation) => Sentence> = {
   outside: (it) => [
     'Waits',
     ...aged(it, ' for '),
-    ' for something that is not recorded: work outside its workflow context, or a token that another run waits for by now.',
+    ' for something that is not recorded here: work outside its workflow context, a slot of a queue ' +
+      'that another process asks for, or a token that another run waits for by now.',
   ],
   unreachable: () => ['Nothing will wake this run. This should not happen.'],
   completed: (it) => ['Completed ', { since: it.since! }, ' ago.'],
@@ -253,6 +255,8 @@ function nextOf({ next, params, cause }: Explanation): Sentence {
       return ['It is looked at again', ...at, '.']
     case 'slot':
       return ['It goes on when a run of its key ends and nobody is before it.']
+    case 'slot_asked':
+      return ['It goes on when a slot is free; it asks again', ...at, '.']
     case 'attempt':
       return [`Attempt ${Number(params.attempt) + 1} is made`, ...at, '.']
     case 'result':
@@ -324,6 +328,7 @@ const BRIEF: Record<ExplanationCode, (explanation: Explanation) => Sentence> = {
   blocked_capability: () => ['no capable worker'],
   blocked_protocol: () => ['no fitting protocol'],
   singleton_queued: (it) => [`place ${it.params.place} for `, mono(it.params.key)],
+  slot_wait: (it) => ['slot of ', mono(it.params.queue)],
   step_backoff: (it) => [mono(it.params.step), ` again `, { time: it.next.at! }],
   step_working: (it) => [mono(it.params.step), ' works'],
   step_silent: (it) => [mono(it.params.step), ' silent for ', { since: it.since! }],

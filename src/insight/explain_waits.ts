@@ -6,7 +6,7 @@ import { isFailFastGroup } from '../foundation/ids.ts'
 import { readEventToken } from '../foundation/tokens.ts'
 import type { SignalWaiter, StepCheckpoint } from '../types/checkpoint.ts'
 import type { Explanation, ExplanationCode, RemedyCode } from '../types/explanation.ts'
-import type { ExplainFacts } from './explain_facts.ts'
+import type { ExplainFacts, SlotFacts } from './explain_facts.ts'
 
 /** A wait and where it stands in the history. */
 export interface Wait {
@@ -25,6 +25,7 @@ export function waitsOf(facts: ExplainFacts): Wait[] {
   const waits = [
     ...alone.flatMap((row) => stepWait(row, facts) ?? []),
     ...fanWaits(facts),
+    ...facts.slots.map(slotWait),
     ...facts.waiters
       .filter((waiter) => waiter.parallelGroup === undefined)
       .map((waiter) => ({ seq: waiter.seq, explanation: waiterWait(waiter, facts) })),
@@ -36,6 +37,17 @@ export function waitsOf(facts: ExplainFacts): Wait[] {
 }
 
 const RANK = { calm: 0, watch: 1, act: 2 }
+
+const slotWait = ({ queue, seq, retryAt }: SlotFacts): Wait => ({
+  seq,
+  explanation: {
+    code: 'slot_wait',
+    severity: 'calm',
+    next: { at: retryAt, what: 'slot_asked' },
+    params: { queue },
+    remedies: [],
+  },
+})
 
 function sleepWait(row: StepCheckpoint, { nowMs }: ExplainFacts): Wait | undefined {
   if (row.kind !== 'sleep' || row.name !== 'sleep' || row.order !== undefined) return undefined

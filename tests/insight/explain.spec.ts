@@ -40,6 +40,7 @@ function facts(more: Partial<ExplainFacts> = {}): ExplainFacts {
     fans: new Map(),
     groups: new Map(),
     children: new Map(),
+    slots: [],
     windows: {
       reconcileMs: 5 * MINUTE,
       stalledAfterMs: 15 * MINUTE,

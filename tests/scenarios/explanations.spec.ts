@@ -225,7 +225,8 @@ test.group('explanations of what is no wait', (group) => {
     assert.deepEqual(inWords(world, await engine.explainRun('first')), {
       code: 'outside',
       why:
-        'Waits for 0s for something that is not recorded: work outside its workflow context, ' +
+        'Waits for 0s for something that is not recorded here: work outside its workflow context, ' +
+        'a slot of a queue that another process asks for, ' +
         'or a token that another run waits for by now.',
       next: 'It is looked at again at 2030-01-15 08:35:00Z (in 5m).',
     })
@@ -273,6 +274,22 @@ test.group('explanations of what is no wait', (group) => {
       next: 'It goes on when a run of its key ends and nobody is before it.',
     })
     assert.equal((await engine.explainRun('a'))!.code, 'signal')
+  })
+
+  test('a step that waits for a slot of its queue', async ({ assert }) => {
+    const engine = world.engine({ transport: 'held' })
+    engine.registerQueue({ name: 'mail', concurrency: 1 })
+    engine.register('order', '1', (ctx) => ctx.step('send', null, { queue: 'mail' }))
+    for (const id of ['first', 'second']) {
+      await engine.start('order', null, id)
+      await world.parked(id)
+    }
+    assert.deepEqual(inWords(world, await engine.explainRun('second')), {
+      code: 'slot_wait',
+      why: 'A step waits for a free slot of queue mail.',
+      next: 'It goes on when a slot is free; it asks again at 2030-01-15 08:30:01Z (in 1s).',
+    })
+    assert.equal((await engine.explainRun('first'))!.code, 'step_out')
   })
 
   test('a body that executes, and one whose process is gone', async ({ assert }) => {
