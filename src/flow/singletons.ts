@@ -8,6 +8,7 @@ import type { Clock } from '../foundation/clock.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { SingletonVerdict } from '../store/ports/singleton_claims.ts'
+import { byAge } from '../store/ports/run_rules.ts'
 import { SINGLETON_ADMITTED, SINGLETON_TRACKED } from '../store/ports/singleton_rules.ts'
 import { LIVE_RUN_STATUSES, type WorkflowRun } from '../types/run.ts'
 import type { SingletonConfig } from '../types/workflow.ts'
@@ -102,18 +103,20 @@ export class Singletons {
     const { store, clock } = this.#options
     const now = clock()
     // Of those that hold a slot, at most `limit` come before the waiters.
-    const runs = await store.listRuns({
-      workflow,
-      tag,
-      statuses: ['suspended'],
-      oldestFirst: true,
-      page: 1,
-      size: 2 * limit,
-    })
-    const waiters = runs.filter((run) => this.#waits(run, now)).slice(0, limit)
+    const oldest = { workflow, tag, oldestFirst: true, page: 1, size: 2 * limit }
+    // One that is being refused while the slot comes free still runs: looked for first, since it parks next.
+    const asking = await store.listRuns({ ...oldest, status: 'running' })
+    const parked = await store.listRuns({ ...oldest, status: 'suspended' })
+    const known = new Map([...asking, ...parked].map((run) => [run.id, run]))
+    const waiters = [...known.values()]
+      .filter((run) => this.#waits(run, now))
+      .sort(byAge)
+      .slice(0, limit)
     const woken: string[] = []
     for (const { id } of waiters) {
-      if (await store.updateRunIf(id, ['suspended'], { wakeAt: now })) woken.push(id)
+      // The request outlives the refusal, which sets the time anew.
+      const patch = { wakeAt: now, wakeRequestedAt: now }
+      if (await store.updateRunIf(id, ['suspended', 'running'], patch)) woken.push(id)
     }
     return woken
   }

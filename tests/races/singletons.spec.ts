@@ -7,6 +7,7 @@ import type { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { SingletonQueueFullError } from '../../src/errors.ts'
 import { deferred } from '../../src/foundation/deferred.ts'
 import type { RunQuery } from '../../src/types/query.ts'
+import type { WorkflowRun } from '../../src/types/run.ts'
 import type { SingletonConfig } from '../../src/types/workflow.ts'
 import { storesUnderTest, until, useWorld } from '../helpers/engines.ts'
 
@@ -124,6 +125,35 @@ for (const kind of await storesUnderTest()) {
         tags.filter((tag) => tag.startsWith('durable:')),
         []
       )
+    })
+
+    test('a waiter that is being refused while the slot comes free asks again', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      const ledger = new Ledger()
+      register(engine, ledger)
+      await start(engine, 'a', A)
+      await start(engine, 'b', A)
+      // As it stands for others until its refusal, decided before the end of the holder, is written.
+      const claimed = {
+        status: 'running',
+        lockedBy: 'other',
+        lockedUntil: world.time.now + LEASE_MS,
+      }
+      await world.store.updateRun('b', claimed as Partial<WorkflowRun>)
+      const looked: unknown[] = []
+      world.gate(engine).around('listRuns', (proceed, [query]) => {
+        const { oldestFirst, status } = query as RunQuery
+        if (oldestFirst) looked.push(status)
+        return proceed()
+      })
+      await engine.signal('leave:a', null)
+      await world.quiet()
+      const { wakeRequestedAt } = await world.run('b')
+      assert.equal(wakeRequestedAt, world.time.now)
+      // The other way round it would be missed between the two looks: it parks next.
+      if (kind.complete) assert.deepEqual(looked, ['running', 'suspended'])
     })
 
     test('a cancelled holder leaves its slot; a cancelled waiter is not inside', async ({
