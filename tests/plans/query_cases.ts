@@ -25,24 +25,26 @@ const deep = { createdAt: NOW - 80 * DAY, id: 'run-x' }
 const page = (
   name: string,
   query: Parameters<LucidStateStore['listRuns']>[0],
-  times = 1
+  times = 1,
+  plus = 50
 ): Case => ({
   name,
   call: list(query),
   times,
-  plus: 50,
+  plus,
 })
 
 /** By an attribute: as many as have the value. */
 const valued = (
   name: string,
   query: Parameters<LucidStateStore['listRuns']>[0],
-  where: string
+  where: string,
+  plus = 50
 ): Case => ({
   name,
   call: list(query),
   times: 4,
-  plus: 50,
+  plus,
   basis: {
     words: 'with the value',
     where: `id IN (SELECT run_id FROM durable_run_attributes WHERE ${where})`,
@@ -53,6 +55,8 @@ const CUSTOMER = { key: 'customer', op: 'eq', value: 'c-78' } as const
 /** An eighth and a thirtieth of all runs have these. */
 const REGION = { key: 'region', op: 'eq', value: 'us' } as const
 const TIER = { key: 'tier', op: 'eq', value: 20 } as const
+/** Half of those that have it, and they are every other run. */
+const ABOVE = { key: 'amount', op: 'gte', value: 5000 } as const
 const OF_CUSTOMER = `str_value = 'c-78'`
 
 const lists: Case[] = [
@@ -85,10 +89,16 @@ const lists: Case[] = [
   // Most of what has the value, and a fifth of it.
   page('attribute of many, status', { status: 'completed', attributes: [REGION] }, 3),
   page('attribute of many, namespace', { namespace: 'tenant-8', attributes: [REGION] }, 12),
+  // A thousand of its values are counted, and 5000 runs looked at before it reads all that have one.
+  page('range that many have', { attributes: [ABOVE] }, 1, 13_000),
+  page('range that many have, deep', { attributes: [ABOVE], before: deep }, 1, 13_000),
+  page('range and status', { status: 'failed', attributes: [ABOVE] }, 1, 13_000),
+  page('another value', { attributes: [{ ...REGION, op: 'ne' }] }, 1, 12_000),
   valued(
     'attribute range',
     { attributes: [{ key: 'amount', op: 'gte', value: 9998 }] },
-    'num_value >= 9998'
+    'num_value >= 9998',
+    1000
   ),
   valued(
     'two attributes',

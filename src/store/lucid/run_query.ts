@@ -24,7 +24,7 @@ import { isBlankOrigin, wantedNamespace } from '../ports/run_rules.ts'
 import { type Binding, type Dialect, startsWith } from './dialect.ts'
 import { listed, numberOf, readRun, RUN_COLUMNS } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Session } from './session.ts'
+import type { Row, Session } from './session.ts'
 
 interface Predicate {
   text: string
@@ -48,9 +48,60 @@ const OPERATORS: Record<AttributeOperator, string> = {
 export async function listRuns(session: Session, query: RunQuery): Promise<WorkflowRun[]> {
   const { limit, offset } = runPageWindow(query)
   if (limit === 0) return []
+  const page = limit === undefined ? undefined : await amongFirst(session, query, limit, offset)
+  if (page) return page.map(readRun)
   const { text, bindings } = selectRuns(session.dialect, RUN_COLUMNS, query, { limit, offset })
   const rows = await session.adhoc(text, bindings)
   return rows.map(readRun)
+}
+
+/** What says where in a list a run stands. */
+const PLACE = ['id', 'created_at']
+/** From so many rows on an attribute has many values that a filter takes. */
+const MANY = 1000
+/** So many runs are then looked at before all that have such a value. */
+const FIRST = 5000
+
+/**
+ * The page of a query by attributes that no index has in the order of lists (ranges, `ne`), when many runs
+ * have such values and those that come first fill it: reading all of them to find the first is spared.
+ */
+async function amongFirst(
+  session: Session,
+  query: RunQuery,
+  limit: number,
+  offset: number
+): Promise<Row[] | undefined> {
+  const { attributes = [], ...others } = query
+  const comparable = attributes.every(({ value }) => indexedAttribute(value) !== undefined)
+  if (attributes.length === 0 || !comparable || valueOf(query) || offset + limit > FIRST) return
+  const leads = leading(attributes)
+  if (leads && (await isRare(session, leads))) return undefined
+  const { dialect } = session
+  const first = selectRuns(dialect, PLACE, others, { limit: FIRST, offset: 0 })
+  const filters = attributes.map((filter) => valueMatches(filter, 'first.id'))
+  const rows = await session.adhoc(
+    `SELECT ${listed(RUN_COLUMNS, 'r')} FROM (${first.text}) AS first
+     ${dialect.joinOne(T.runs, 'r', RUN_COLUMNS, 'r.id = first.id')}
+     WHERE ${filters.map(({ text }) => text).join(' AND ')} ${orderOf(query, 'first')} LIMIT ? OFFSET ?`,
+    [...first.bindings, ...filters.flatMap(({ bindings }) => bindings), limit, offset]
+  )
+  return rows.length === limit ? rows : undefined
+}
+
+async function isRare(session: Session, filter: AttributeFilter): Promise<boolean> {
+  const { text, bindings } = holding(filter, 'a')
+  const [row] = await session.adhoc(
+    `SELECT count(*) AS total FROM (
+       SELECT a.run_id FROM ${T.attributes} a WHERE ${text} LIMIT ?) AS some_rows`,
+    [...bindings, MANY]
+  )
+  return (numberOf(row.total) ?? 0) < MANY
+}
+
+function orderOf({ oldestFirst }: RunQuery, from: string, id = 'id'): string {
+  const direction = oldestFirst ? 'ASC' : 'DESC'
+  return `ORDER BY ${from}.created_at ${direction}, ${from}.${id} ${direction}`
 }
 
 export async function countRuns(session: Session, query: RunQuery): Promise<number> {
@@ -71,10 +122,7 @@ export function selectRuns(
   query: RunQuery,
   { limit, offset }: { limit: number | undefined; offset: number }
 ): Predicate {
-  const order = (from: string, id = 'id') => {
-    const direction = query.oldestFirst ? 'ASC' : 'DESC'
-    return `ORDER BY ${from}.created_at ${direction}, ${from}.${id} ${direction}`
-  }
+  const order = (from: string, id?: string) => orderOf(query, from, id)
   const page = limit === undefined ? '' : ' LIMIT ? OFFSET ?'
   const window = limit === undefined ? [] : [limit, offset]
   const ordered = limit === undefined ? undefined : valueOf(query)
@@ -103,12 +151,14 @@ export function selectRuns(
       bindings: [...where.bindings, offset + limit],
     }
   })
+  const found = `SELECT id, created_at FROM (${firsts.map(({ text }) => text).join(' UNION ALL ')}) AS found
+    ${order('found')} LIMIT ? OFFSET ?`
+  const bindings = [...firsts.flatMap((first) => first.bindings), limit, offset]
+  if (columns === PLACE) return { text: found, bindings }
   return {
-    text: `SELECT ${listed(columns, 'r')} FROM (
-      SELECT id, created_at FROM (${firsts.map(({ text }) => text).join(' UNION ALL ')}) AS found
-      ${order('found')} LIMIT ? OFFSET ?) AS page
+    text: `SELECT ${listed(columns, 'r')} FROM (${found}) AS page
       ${dialect.joinOne(T.runs, 'r', columns, 'r.id = page.id')} ${order('page')}`,
-    bindings: [...firsts.flatMap(({ bindings }) => bindings), limit, offset],
+    bindings,
   }
 }
 
@@ -253,6 +303,17 @@ function withAttribute(filter: AttributeFilter, how: 'IN' | 'EXISTS'): Predicate
       ? `r.id IN (SELECT o.run_id FROM ${T.attributes} o WHERE ${text})`
       : `EXISTS (SELECT 1 FROM ${T.attributes} o WHERE o.run_id = r.id AND ${text})`
   return { text: found, bindings }
+}
+
+/** Looked up in the row of the run, whatever else a planner would make of it. */
+function valueMatches({ key, op, value }: AttributeFilter, run: string): Predicate {
+  const wanted = indexedAttribute(value)!
+  const column = typeof wanted === 'number' ? 'num_value' : 'str_value'
+  return {
+    text: `(SELECT o.${column} FROM ${T.attributes} o WHERE o.run_id = ${run} AND o."key" = ?)
+      ${OPERATORS[op]} ?`,
+    bindings: [key.toWellFormed(), typeof wanted === 'number' ? wanted : wanted.toWellFormed()],
+  }
 }
 
 function holding({ key, op, value }: AttributeFilter, alias: string): Predicate {

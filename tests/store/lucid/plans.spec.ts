@@ -9,6 +9,7 @@ import type { Binding } from '../../../src/store/lucid/dialect.ts'
 import type { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
 import { DURABLE_TABLES as T } from '../../../src/store/lucid/schema/tables.ts'
 import { Session } from '../../../src/store/lucid/session.ts'
+import type { AttributeOperator, RunQuery } from '../../../src/types/query.ts'
 import { CONNECTION, type Dialect, reachableDialects } from '../../helpers/databases.ts'
 import { asTurn, at, makeRow, makeWait, ms, provisionedStore } from './support.ts'
 
@@ -265,6 +266,24 @@ async function insertAll(db: TransactionClientContract, dialect: Dialect): Promi
   )
 }
 
+const size = (op: AttributeOperator, value: number) => ({
+  attributes: [{ key: 'size', op, value }],
+})
+
+/** Pages by values of an attribute: of many, few, or many of which none comes early. */
+const PAGES: [RunQuery, [number, number, number]][] = [
+  [size('lt', 19_000), [18_999, 18_998, 18_997]],
+  [{ ...size('lt', 19_000), page: 2 }, [18_996, 18_995, 18_994]],
+  [{ ...size('lt', 19_000), before: { createdAt: ms(900), id: 'run-900' } }, [899, 898, 897]],
+  [{ ...size('gte', 1500), oldestFirst: true }, [1500, 1501, 1502]],
+  [{ ...size('gt', 1500), status: 'failed' }, [19_003, 18_003, 17_003]],
+  [{ ...size('gt', 1500), statuses: ['failed', 'blocked'] }, [19_003, 19_002, 18_003]],
+  [size('ne', 19_998), [19_999, 19_997, 19_996]],
+  [{ attributes: [...size('gt', 2).attributes, ...size('lt', 900).attributes] }, [899, 898, 897]],
+  [size('lt', 4000), [3999, 3998, 3997]],
+  [size('lt', 3), [2, 1, 0]],
+]
+
 interface Sent {
   sql: string
   bindings: Binding[]
@@ -342,6 +361,15 @@ for (const dialect of await reachableDialects()) {
         assert.notMatch(plan, SCANS[dialect], `${name} (${variant})\n${plan}`)
       }
     }
+    const pages = PAGES.map(async ([query, first]) => {
+      const runs = await store.listRuns({ ...query, size: 3 })
+      assert.deepEqual(
+        runs.map(({ id }) => id),
+        first.map((n) => `run-${n}`),
+        JSON.stringify(query)
+      )
+    })
+    await Promise.all(pages)
   }).timeout(120_000)
 }
 
