@@ -2,10 +2,11 @@
  * ctx.step: a durable step that a worker serves.
  */
 import { mergePolicy, stepConfigOf, stepNameOf } from '../authoring/step_ref.ts'
-import { InvalidArgumentError, RemoteStepError } from '../errors.ts'
+import { InvalidArgumentError, RemoteStepError, RemoteStepTimeout } from '../errors.ts'
 import { isFinalFailure, maxAttempts } from '../foundation/backoff.ts'
 import { marks } from '../replay/guard.ts'
 import type { Reading, RowsOfCall, Undo } from '../replay/open_await.ts'
+import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { WorkflowCtx } from '../types/ctx.ts'
 import type { StepDispatchOpts, StepRef } from '../types/step.ts'
 import { checkPolicy, checkQueueing } from './policy.ts'
@@ -15,7 +16,7 @@ import type { Scope } from './scope.ts'
 type Options = StepDispatchOpts & { compensate?: StepRef<never, unknown> | string }
 
 /** Options whose machinery is not part of this release: refused, never silently ignored. */
-const NOT_YET = ['timeoutMs', 'pickupTimeoutMs', 'requires'] as const
+const NOT_YET = ['requires'] as const
 
 export function stepPrimitives(scope: Scope): Pick<WorkflowCtx, 'step'> {
   const step = (
@@ -59,10 +60,17 @@ export function readCall(rows: RowsOfCall, attemptsAllowed: number): Reading {
   if (!row) return OPEN
   if (row.status === 'completed') return answeredWith(row, row.output)
   if (row.status === 'failed' && isFinalFailure(row, attemptsAllowed)) {
-    const error = row.error ?? { message: 'failed' }
-    return failedWith(row, new RemoteStepError(error.message, error))
+    return failedWith(row, errorOf(row))
   }
   return row.wakeAt === undefined ? OPEN : { state: 'open', dueAt: row.wakeAt }
+}
+
+function errorOf({ stepId, error = { message: 'failed' } }: StepCheckpoint): Error {
+  const { timeoutMs } = (error.details ?? {}) as { timeoutMs?: unknown }
+  if (error.code === RemoteStepTimeout.code && typeof timeoutMs === 'number') {
+    return new RemoteStepTimeout(stepId, timeoutMs)
+  }
+  return new RemoteStepError(error.message, error)
 }
 
 function routingName(where: string, handler: StepRef<never, unknown> | string): string {

@@ -100,7 +100,7 @@ export function assemble(config: EngineConfig): Collaborators {
   const interceptors = new InterceptorChain()
   const settled = new SettledSteps()
   const pool = config.members.length > 0 ? new TransportPool(config.members) : undefined
-  const sender = new PoolSender({ pool, settled })
+  const sender = new PoolSender({ pool, settled, onBeat: (...how) => heartbeats.listen(...how) })
   const dueTimes = new DueTimes(clock)
   const singletons = new Singletons({
     store,
@@ -162,6 +162,7 @@ export function assemble(config: EngineConfig): Collaborators {
     onReport: (turn) => effects.run(turn),
   })
   const drain: Drain = new Drain({ timers, turns: () => queue.inFlight() })
+  drain.onBegin(() => queue.leave())
   const wakes = new Wakes({ store, queue, drain, runDispatcher: config.runDispatcher, report })
   const { maxPayloadBytes } = settings
   const quotas = new Quotas({ store })
@@ -215,7 +216,13 @@ export function assemble(config: EngineConfig): Collaborators {
     cancelRuns,
     report,
   })
-  const heartbeats = new Heartbeats({ store, clock, timers, silenceMs: settings.leaseMs, report })
+  const heartbeats: Heartbeats = new Heartbeats({
+    store,
+    clock,
+    timers,
+    silenceMs: settings.leaseMs,
+    report,
+  })
   const results = new Results({
     store,
     hub,

@@ -12,9 +12,16 @@ export class PoolSender implements StepSender {
   readonly #pool?: TransportPool
   readonly #settled: SettledSteps
 
-  constructor(options: { pool?: TransportPool; settled: SettledSteps }) {
+  readonly #listen: StepSender['onBeat']
+
+  constructor(options: {
+    pool?: TransportPool
+    settled: SettledSteps
+    onBeat: StepSender['onBeat']
+  }) {
     this.#pool = options.pool
     this.#settled = options.settled
+    this.#listen = options.onBeat
   }
 
   async send(task: RemoteTask, transportId?: string): Promise<void> {
@@ -38,6 +45,10 @@ export class PoolSender implements StepSender {
 
   onceSettled(stepId: string, listener: (result: StepResult) => void): () => void {
     return this.#settled.once(stepId, listener)
+  }
+
+  onBeat(stepId: string, listener: () => void): () => void {
+    return this.#listen(stepId, listener)
   }
 
   /** A pin that names nobody fails at the dispatch, not here. */

@@ -13,6 +13,14 @@ import { RecordingStepLogger, runWithStepLogger } from './step_logger.ts'
 /** Filled by the context package: opens a scope seeded with a propagated snapshot around `fn`. */
 const CONTEXT_SCOPE: unique symbol = Symbol.for('@agora/context:scope') as never
 
+const REPEATED = new WeakSet<Heartbeat>()
+
+/**
+ * The beat was sent because its handler still runs, not because it, or the pickup, said so. Known only in
+ * the process of the handler.
+ */
+export const isRepeatedBeat = (beat: Heartbeat): boolean => REPEATED.has(beat)
+
 export interface RunStepOptions {
   /** Sends a heartbeat; one that fails is dropped. */
   emitBeat?: (beat: Heartbeat) => unknown
@@ -80,9 +88,10 @@ function failed(task: RemoteTask, startedAt: number, error: StepError): StepResu
 function beatSender(task: RemoteTask, clock: Clock, emitBeat: RunStepOptions['emitBeat']) {
   if (!emitBeat) return undefined
   const { runId, seq, stepId, group } = task
-  return (progress: unknown): void => {
+  return (progress: unknown, repeated = false): void => {
     const beat: Heartbeat = { runId, seq, stepId, group, at: clock() }
     if (progress !== undefined) beat.progress = progress
+    if (repeated) REPEATED.add(beat)
     // A lost beat costs nothing but a later one (invariant 9).
     isolate(() => emitBeat(beat))
   }

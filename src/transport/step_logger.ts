@@ -48,7 +48,7 @@ export interface StepLoggerOptions {
   clock?: Clock
   timers?: Timers
   /** Sends one heartbeat; without it heartbeats do nothing, as in a local step. */
-  beat?: (progress: unknown) => void
+  beat?: (progress: unknown, repeated?: boolean) => void
   /** Least time between two heartbeats in ms; default 5000. */
   heartbeatIntervalMs?: number
 }
@@ -64,7 +64,7 @@ interface SubProcess {
 export class RecordingStepLogger implements StepLogger {
   readonly #clock: Clock
   readonly #timers: Timers
-  readonly #beat?: (progress: unknown) => void
+  readonly #beat?: (progress: unknown, repeated?: boolean) => void
   readonly #heartbeatIntervalMs: number
   readonly #events: StepEvent[] = []
   readonly #subProcesses = new Map<string, SubProcess>()
@@ -93,8 +93,8 @@ export class RecordingStepLogger implements StepLogger {
     const due = this.#lastBeatAt === undefined ? 0 : this.#lastBeatAt + this.#heartbeatIntervalMs
     const wait = due - this.#clock()
     // A clock that was set back must not silence the step.
-    if (wait <= 0 || wait > this.#heartbeatIntervalMs) this.repeatBeat()
-    else this.#nextBeat ??= this.#timers.after(wait, () => this.repeatBeat())
+    if (wait <= 0 || wait > this.#heartbeatIntervalMs) this.#send(false)
+    else this.#nextBeat ??= this.#timers.after(wait, () => this.#send(false))
   }
 
   readonly sub = (name: string, status: SubStepStatus, message?: string, data?: unknown): void =>
@@ -152,11 +152,16 @@ export class RecordingStepLogger implements StepLogger {
 
   /** Sends a heartbeat now, with the freshest progress known. */
   repeatBeat(): void {
+    // A beat of the body that waits for its turn goes with it.
+    this.#send(this.#nextBeat === undefined)
+  }
+
+  #send(repeated: boolean): void {
     if (!this.#beat || this.#finished) return
     this.#nextBeat?.()
     this.#nextBeat = undefined
     this.#lastBeatAt = this.#clock()
-    this.#beat(this.#progress)
+    this.#beat(this.#progress, repeated)
   }
 
   /** Ends the attempt: answers what was recorded, `undefined` when nothing was, and falls silent. */

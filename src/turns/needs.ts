@@ -97,6 +97,8 @@ export interface StepSender {
   isRunning(stepId: string): boolean
   /** Awaits the result of a step in memory; answers how to stop waiting. */
   onceSettled(stepId: string, listener: (result: StepResult) => void): () => void
+  /** Calls back for every sign of life that a step's handler gives; answers how to stop. */
+  onBeat(stepId: string, listener: () => void): () => void
 }
 
 /** Flow-control queues that a dispatched step may have to pass. */

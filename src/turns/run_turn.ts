@@ -34,6 +34,8 @@ import type { WarmRun, WarmRuns } from './warm_runs.ts'
 export interface TurnHandle {
   /** News of this run came. */
   ring(): void
+  /** The process ends: what the turn awaits outside is left to a later one. */
+  leave(): void
   /** Nothing but the settling write is left. */
   parking: boolean
 }
@@ -120,10 +122,8 @@ export class RunTurn {
         if (run !== claimed.run || !hasCode(error, PayloadCodecError.code)) throw error
         return await this.#giveBack(claimed, hold, error)
       }
-      handle.ring = () => {
-        turn.news = true
-        turn.ring()
-      }
+      handle.ring = () => turn.hearOf()
+      handle.leave = () => turn.live.leave()
       try {
         const outcome = await this.#play(turn, workflow, kept)
         handle.parking = true
@@ -220,6 +220,7 @@ export class RunTurn {
     }
     turn.replay.onDelivered = (entry) => endFan(entry, turn)
     await this.#advance(turn)
+    turn.live.stop()
     const { replay } = turn
     if (replay.broken) {
       await turn.quiesce()
@@ -288,6 +289,8 @@ export class RunTurn {
       turn.finish()
       journal.flush()
       if (turn.news) await turn.reread()
+      turn.live.review(turn.history)
+      if (turn.intent) turn.live.stop()
       await replay.settle(turn.now)
       turn.stampNow()
       if (replay.broken || replay.end) return

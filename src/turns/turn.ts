@@ -6,11 +6,17 @@
 import { DurableError } from '../foundation/failure.ts'
 import { stepIdOf } from '../foundation/ids.ts'
 import { isSettledStatus, type StepCheckpoint } from '../types/checkpoint.ts'
-import type { RunStatus, SearchAttributes, WorkflowRun } from '../types/run.ts'
+import {
+  isTerminalStatus,
+  type RunStatus,
+  type SearchAttributes,
+  type WorkflowRun,
+} from '../types/run.ts'
 import type { History } from '../replay/history.ts'
 import { Replay } from '../replay/replay.ts'
 import { Journal } from './journal.ts'
 import { TogetherReader } from './together_reader.ts'
+import { LiveCalls } from './live_calls.ts'
 import type { LeaseHold } from './lease_keeper.ts'
 import type { TurnNeeds } from './needs.ts'
 
@@ -56,6 +62,7 @@ export class Turn {
   readonly journal: Journal
   readonly replay: Replay
   readonly finished: Completion[] = []
+  readonly live: LiveCalls
   /** Positions whose waits this turn has put. */
   readonly registered = new Set<number>()
   /** Positions whose work is under way in this turn. */
@@ -93,6 +100,11 @@ export class Turn {
     this.#knownUpTo = this.replay.history.frontier
     this.replay.onActivity = () => this.ring()
     hold.onLost = () => this.ring()
+    this.live = new LiveCalls({
+      timers: needs.timers,
+      look: () => this.hearOf(),
+      lookAgainAt: (at) => this.lookAgainAt(at),
+    })
     this.journal = new Journal({
       store: needs.store,
       timers: needs.timers,
@@ -162,6 +174,8 @@ export class Turn {
     options: {
       urgent: boolean
       retryOf?: number
+      /** See `Entry` in journal.ts. */
+      once?: boolean
       inFlight?: boolean
       thrown?: unknown
       then?: () => void
@@ -169,8 +183,8 @@ export class Turn {
   ): void {
     this.history.put(row, { inFlight: options.inFlight, thrown: options.thrown })
     if (isSettledStatus(row.status)) this.settled += 1
-    const { urgent, retryOf, then } = options
-    this.journal.append({ row: { row, retryOf }, then }, { urgent })
+    const { urgent, retryOf, once, then } = options
+    this.journal.append({ row: { row, retryOf }, once, then }, { urgent })
     this.replay.changed([row.seq])
   }
 
@@ -210,6 +224,7 @@ export class Turn {
   /** Nothing outlives the turn. */
   close(): void {
     this.#closed = true
+    this.live.stop()
     this.journal.close()
   }
 
@@ -297,7 +312,15 @@ export class Turn {
     const rows = await this.needs.store.listCheckpointsAt(this.run.id, seqs, PAST_EVERY_POSITION)
     this.check()
     const settled = rows.filter((row) => isSettledStatus(row.status))
-    this.replay.changed(this.history.merge(settled))
+    const changed = this.history.merge(settled)
+    if (changed.length === 0 && this.live.size > 0) await this.#lookAtRun()
+    this.replay.changed(changed)
+  }
+
+  /** Something may have happened outside. */
+  hearOf(): void {
+    this.news = true
+    this.ring()
   }
 
   ring(): void {
@@ -345,6 +368,15 @@ export class Turn {
       if (this.journal.idle && !this.busy && this.finished.length === 0) return
       await this.bell()
     }
+  }
+
+  /** A turn that awaits something for long commits nothing, so nothing tells it that its run was ended. */
+  async #lookAtRun(): Promise<void> {
+    const run = await this.needs.store.getRun(this.run.id)
+    if (run?.cancelRequestedAt !== undefined) this.intent = true
+    if (run && !isTerminalStatus(run.status)) return
+    const status = run?.status ?? 'cancelled'
+    throw new TurnLostError(`run ${this.run.id} was taken: it is ${status}`, {}, status)
   }
 
   #landed(seqs: number[], stored: StepCheckpoint[]): void {

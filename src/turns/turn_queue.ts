@@ -4,7 +4,7 @@
  * run is claimed here or stamped (invariant 9), so its message may be acknowledged then.
  */
 import { bestEffort } from '../foundation/failure.ts'
-import { LIVE_RUN_STATUSES, type RunStatus } from '../types/run.ts'
+import { isTerminalStatus, LIVE_RUN_STATUSES, type RunStatus } from '../types/run.ts'
 import type { ClaimedRun, DueClaim } from '../store/ports/run_claims.ts'
 import type { TurnReport } from './effects.ts'
 import type { TurnNeeds } from './needs.ts'
@@ -68,6 +68,11 @@ export class TurnQueue {
     return this.#executing.get(runId)?.handle.parking === false
   }
 
+  /** The process ends: turns that await dispatched steps park. */
+  leave(): void {
+    for (const { handle } of this.#executing.values()) handle.leave()
+  }
+
   /** Turns in flight, and what is about to become one, for a drain. */
   inFlight(): Promise<unknown>[] {
     return [...this.#handOvers, ...[...this.#executing.values()].map((turn) => turn.done)]
@@ -87,7 +92,11 @@ export class TurnQueue {
       await this.#stamp(runId)
       turn.stamped = true
       // The turn may have settled before the stamp: then nobody else reads it soon.
-      if (this.#executing.get(runId) === turn && !turn.handle.parking) return
+      const now = this.#executing.get(runId)
+      if (now === turn && !turn.handle.parking) return
+      if (now !== undefined && now !== turn) continue
+      const { status, lost } = await turn.done
+      if (!lost && isTerminalStatus(status)) return
     }
     if (this.freeSlots === 0) {
       this.#backlog.add(runId)
@@ -216,7 +225,7 @@ export class TurnQueue {
 
   #execute(claimed: ClaimedRun): Promise<TurnReport> {
     const runId = claimed.run.id
-    const handle: TurnHandle = { ring: () => {}, parking: false }
+    const handle: TurnHandle = { ring: () => {}, leave: () => {}, parking: false }
     // A turn of ours that lost its lease may still unwind: one body at a time.
     const before = this.#executing.get(runId)?.done
     const done = this.#turn(claimed, handle, before).finally(() => {

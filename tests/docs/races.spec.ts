@@ -14,7 +14,7 @@ const NUMBERS = [
   [10, 15],
   [17, 32],
   [34, 44],
-  [47, 56],
+  [47, 57],
   [60, 62],
 ].flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, i) => from + i))
 

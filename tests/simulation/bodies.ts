@@ -10,6 +10,7 @@ import { DURABLE_STEP_NAME, type StepRef } from '../../src/types/step.ts'
 import type { FanLeaf, Leaf, Node, Program } from './programs.ts'
 import { childNameOf, nameOf } from './programs.ts'
 import { ENTITY, keyOf, operationOf } from './entities.ts'
+import { isWatched, type Windows } from './windows.ts'
 import { macrotask } from './virtual_time.ts'
 import type { EffectScope, Effects } from './effects.ts'
 
@@ -100,6 +101,8 @@ export interface BodyContext {
   workflow: string
   effects: Effects
   scope: EffectScope
+  /** Of steps that have one. */
+  windows?: Windows
 }
 
 /** The program as a workflow body. */
@@ -149,6 +152,7 @@ function callCtx(context: LeafContext, leaf: Leaf, basis: string): Promise<unkno
           backoffMs,
           compensate: undo && 'undo',
           queue: isQueued(id) ? QUEUE : undefined,
+          ...(isWatched(id) ? context.windows : undefined),
         }
       )
     }

@@ -14,6 +14,7 @@ import { workflowBody } from './bodies.ts'
 import type { Effects } from './effects.ts'
 import { ENTITY, entityConfig } from './entities.ts'
 import { leavesOf, type Program, REFUSED } from './programs.ts'
+import type { Windows } from './windows.ts'
 import type { ProcessTime } from './virtual_time.ts'
 
 export interface ProcessOptions {
@@ -24,6 +25,7 @@ export interface ProcessOptions {
   programs: ReadonlyMap<string, Program>
   settings: Partial<WorkflowEngineDeps>
   queue?: QueueConfig
+  windows?: Windows
   report(error: unknown, what: string): void
   /** How long an entity takes over an operation. */
   operationMs?(who: string): number
@@ -108,6 +110,7 @@ export class SimProcess {
         ctx,
         workflow: name,
         effects,
+        windows: this.#options.windows,
         scope: {
           runId: ctx.runId,
           processId: this.id,

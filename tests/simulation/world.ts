@@ -23,6 +23,7 @@ import { below, pick, type Random, seeded } from './random.ts'
 import { type RuleName, trusting } from './rules.ts'
 import { SimProcess } from './sim_process.ts'
 import { queueOf, Slots } from './slots.ts'
+import { windowsOf } from './windows.ts'
 import { macrotask, ProcessTime, VirtualTime } from './virtual_time.ts'
 import { verify } from './verdict.ts'
 
@@ -289,6 +290,8 @@ class World {
       effects,
       programs: this.#programs,
       settings: { ...this.#settings, ...this.#ownSettings() },
+      // Where a handler is alive, an attempt that is given up would be a second one.
+      windows: this.#workers ? undefined : windowsOf(this.#options.seed),
       queue: this.#isOff('slot') ? undefined : this.#queue,
       report: (error: unknown, what: string) => this.#reported(error, what),
       serve: this.#workers && this.#workers.serve.bind(this.#workers),

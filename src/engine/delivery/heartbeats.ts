@@ -5,6 +5,7 @@
 import type { Cancel, Clock, Timers } from '../../foundation/clock.ts'
 import { bestEffort } from '../../foundation/failure.ts'
 import type { FullStore } from '../../store/full_store.ts'
+import { isRepeatedBeat } from '../../transport/run_step_handler.ts'
 import type { Heartbeat } from '../../wire/messages.ts'
 
 /** A step that ends sooner leaves no beat. */
@@ -17,6 +18,8 @@ interface Tracked {
   persistedAt?: number
   withProgress: boolean
   latest: Heartbeat
+  /** When it came, epoch ms. */
+  heardAt: number
   pending?: Cancel
 }
 
@@ -32,6 +35,7 @@ export interface HeartbeatsOptions {
 export class Heartbeats {
   readonly #options: HeartbeatsOptions
   readonly #steps = new Map<string, Tracked>()
+  readonly #listeners = new Map<string, Set<() => void>>()
   readonly #intervalMs: number
 
   constructor(options: HeartbeatsOptions) {
@@ -41,13 +45,27 @@ export class Heartbeats {
 
   async onHeartbeat(beat: Heartbeat): Promise<void> {
     if (beat.stepId === undefined) return
+    if (!isRepeatedBeat(beat))
+      for (const listener of this.#listeners.get(beat.stepId) ?? []) listener()
     const step = this.#steps.get(beat.stepId)
     if (!step) return this.#first(beat, beat.stepId)
     step.latest = beat.progress === undefined ? { ...beat, progress: step.latest.progress } : beat
+    step.heardAt = this.#options.clock()
     const news = beat.progress !== undefined && !step.withProgress
-    const now = this.#options.clock()
+    const now = step.heardAt
     const rested = step.persistedAt !== undefined && now - step.persistedAt >= this.#intervalMs
     if (news || rested) await this.#persist(step)
+  }
+
+  /** Calls back for every beat of a step but those its transport sends by itself; answers how to stop. */
+  listen(stepId: string, listener: () => void): () => void {
+    const listeners = this.#listeners.get(stepId) ?? new Set()
+    listeners.add(listener)
+    this.#listeners.set(stepId, listeners)
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0) this.#listeners.delete(stepId)
+    }
   }
 
   /** The step was answered: nothing more is written about it. */
@@ -62,7 +80,7 @@ export class Heartbeats {
 
   #first(beat: Heartbeat, stepId: string): void {
     if (this.#steps.size >= TRACKED) this.#makeRoom()
-    const step: Tracked = { withProgress: false, latest: beat }
+    const step: Tracked = { withProgress: false, latest: beat, heardAt: this.#options.clock() }
     this.#steps.set(stepId, step)
     const wait = Math.min(YOUNG_MS, this.#options.silenceMs / 4)
     step.pending = this.#options.timers.after(wait, () => {
@@ -87,10 +105,9 @@ export class Heartbeats {
 
   async #persist(step: Tracked): Promise<void> {
     const { runId, seq, progress } = step.latest
-    const now = this.#options.clock()
-    step.persistedAt = now
+    step.persistedAt = this.#options.clock()
     step.withProgress ||= progress !== undefined
     const { store } = this.#options
-    await store.recordStepHeartbeat(runId, seq, new Date(now), progress)
+    await store.recordStepHeartbeat(runId, seq, new Date(step.heardAt), progress)
   }
 }

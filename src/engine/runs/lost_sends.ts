@@ -32,8 +32,9 @@ export class LostSends {
     const inFlight = rows.filter(isInFlight)
     const claimedAt = run.claimedAt?.getTime() ?? Infinity
     for (const row of inFlight) {
-      // A volatile transport's task that died is sent again once it is silent for long enough.
+      // A volatile transport's task that died, or one with a window, is sent again once it is silent.
       if (row.enqueuedAt.getTime() < claimedAt || sender.isVolatile()) continue
+      if (row.timeoutMs !== undefined) continue
       await sender.send(stepTask(row, { carriers, priority: run.priority }))
     }
     return inFlight

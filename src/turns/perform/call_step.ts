@@ -11,6 +11,7 @@ import { routingToken } from '../../wire/names.ts'
 import { stepTask } from '../../wire/step_task.ts'
 import { SILENT_LEASES } from '../needs.ts'
 import type { Turn } from '../turn.ts'
+import { LiveCall, windowOf } from './live_call.ts'
 
 type CallCommand = CommandOf<'call'>
 
@@ -31,7 +32,8 @@ function retry(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
   const delay = backoffDelay(row.attempts, command.options, random)
   if (row.wakeAt === undefined && delay > 0) {
     // Stamped once, so that a replay waits for the same moment.
-    turn.write({ ...row, wakeAt: Math.ceil(turn.now() + delay) }, { urgent: false, retryOf })
+    const stamped = { ...row, wakeAt: Math.ceil(turn.now() + delay) }
+    turn.write(stamped, { urgent: false, retryOf, once: true })
   } else if (row.wakeAt === undefined || row.wakeAt <= turn.now()) {
     dispatch(command, turn, { attempt: row.attempts + 1, retryOf })
   }
@@ -44,11 +46,26 @@ function reviewPending(command: CallCommand, row: StepCheckpoint, turn: Turn): v
   if (sender.isVolatile(transport)) {
     const patience = SILENT_LEASES * settings.leaseMs
     const silentAt = lastSign(row) + patience
+    // A handler that runs here beats whether or not it gets anywhere: its window decides.
+    const isWatched = command.options.timeoutMs !== undefined && sender.isRunning(row.stepId)
+    if (isWatched) return watch(command, row, turn)
     if (turn.now() < silentAt) return turn.lookAgainAt(silentAt)
     if (sender.isRunning(row.stepId)) return turn.lookAgainAt(turn.now() + patience)
     return dispatch(command, turn, { attempt: row.attempts })
   }
+  if (command.options.timeoutMs !== undefined) {
+    // The turn that awaited it is gone: what it was silent for counts, and it is sent once more.
+    const silentAt = lastSign(row) + windowOf(command.options, row.lastHeartbeatAt !== undefined)
+    if (turn.now() < silentAt) return turn.lookAgainAt(silentAt)
+    return dispatch(command, turn, { attempt: row.attempts })
+  }
   if (settings.remoteRedispatchMs !== undefined) reviewLost(command, row, turn)
+}
+
+/** Goes on awaiting a task that is out. */
+function watch(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
+  turn.reserve(command.seq)
+  new LiveCall(command, row, turn).begin()
 }
 
 /** The opt-in for brokers that may lose a job: past its deadline the same step id is sent again. */
@@ -129,7 +146,7 @@ function begin(command: CallCommand, turn: Turn, { attempt, retryOf }: Attempt):
   })
   if (command.group !== undefined) row.parallelGroup = command.group
   if (options.timeoutMs !== undefined) row.timeoutMs = options.timeoutMs
-  if (settings.remoteRedispatchMs !== undefined) {
+  if (settings.remoteRedispatchMs !== undefined && options.timeoutMs === undefined) {
     row.wakeAt = turn.now() + settings.remoteRedispatchMs
   }
   if (turn.needs.sender.isVolatile(options.transport)) {
@@ -148,11 +165,14 @@ function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
   const { carriers, emitter, sender } = turn.needs
   const { seq, name, options } = command
   const task = stepTask(row, { carriers, priority: options.priority ?? turn.run.priority })
+  const live = options.timeoutMs === undefined ? undefined : new LiveCall(command, row, turn)
   turn.send(async () => {
     const about = { runId: turn.run.id, workflow: turn.run.workflow, seq, name }
     emitter.emit({ type: 'step.started', ...about, kind: 'remote' })
     try {
       await sender.send(task, options.transport)
+      if (live) live.begin()
+      else turn.release(seq)
     } catch (error) {
       // Nobody has the task: the row must not look as if somebody had.
       turn.needs.report(error, `dispatch of step ${row.stepId}`)
@@ -165,10 +185,16 @@ function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
           finishedAt: new Date(turn.now()),
           wakeAt: undefined,
         },
-        // A broker that did not answer may have the task, and its result may be first.
-        { urgent: true, inFlight: true, then: () => turn.needs.queues.leave(row.stepId) }
+        // A broker that did not answer may have the task, and its result may be first. A copy that came
+        // late would end the next attempt.
+        {
+          urgent: true,
+          inFlight: true,
+          once: true,
+          then: () => turn.needs.queues.leave(row.stepId),
+        }
       )
-    } finally {
+      live?.stop()
       turn.release(seq)
     }
   })

@@ -117,6 +117,18 @@ const ENTRIES: Entry[] = [
     },
   },
   {
+    what: 'a dispatched step that its turn awaits',
+    gate: 7,
+    postgres: 5,
+    sqlite: 5,
+    mysql: 5,
+    play: ({ engine, counter }) => {
+      engine.handle('remote', () => 'value')
+      registerTimes(engine, 'w', 1, (ctx) => ctx.step('remote', 1, { timeoutMs: MINUTE }))
+      return counter.play('w', 'r')
+    },
+  },
+  {
     what: 'a sleep',
     gate: 4,
     postgres: 3,
