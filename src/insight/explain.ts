@@ -73,11 +73,11 @@ function running(facts: ExplainFacts): Explanation {
   const params: Explanation['params'] = { until }
   const inside = open.find(({ kind, status }) => kind === 'local' && status === 'running')
   if (inside) params.step = inside.name
-  const explanation = told('running', 'calm', run.claimedAt?.getTime(), 'result', { params })
-  return withAlso(
-    explanation,
-    waitsOf({ ...facts, waiters: [], last: [] }).map((wait) => wait.explanation)
-  )
+  const steps = waitsOf({ ...facts, waiters: [], last: [] }).map((wait) => wait.explanation)
+  const [first, ...others] = steps
+  // The body watches a step that it sent.
+  if (first && !inside) return withAlso(first, others)
+  return withAlso(told('running', 'calm', run.claimedAt?.getTime(), 'result', { params }), steps)
 }
 
 function blocked({ run }: ExplainFacts): Explanation {

@@ -263,6 +263,8 @@ function nextOf({ next, params, cause }: Explanation): Sentence {
       return ['It goes on when the result is there.']
     case 'sent_again':
       return ['It is sent again', ...at, '.']
+    case 'times_out':
+      return ['The attempt fails', ...at, ' unless its worker reports.']
     case 'worker':
       return ['It goes on by itself as soon as a worker of ', mono(params.group), ' is up.']
     case 'fan_ends':

@@ -93,10 +93,7 @@ function stepOut(
 ): Omit<Explanation, 'params'> {
   const sentAt = row.enqueuedAt.getTime()
   const beatAt = row.lastHeartbeatAt?.getTime()
-  const again: Explanation['next'] =
-    row.wakeAt !== undefined && windows.remoteRedispatchMs !== undefined
-      ? { at: row.wakeAt, what: 'sent_again' }
-      : { what: 'nothing' }
+  const again = afterSilence(row, windows.remoteRedispatchMs !== undefined)
   if (beatAt !== undefined) {
     params.sentAt = sentAt
     const progress = progressOf(row.heartbeatProgress)
@@ -121,6 +118,20 @@ function stepOut(
     return step('step_out', 'calm', sentAt, { what: 'result' })
   }
   return step('step_lost', 'act', sentAt, again, ['redispatch'])
+}
+
+/** What ends the silence of a step, if anything does. The window before its first beat is not recorded. */
+function afterSilence(
+  { timeoutMs, lastHeartbeatAt, wakeAt }: StepCheckpoint,
+  isSentAgain: boolean
+): Explanation['next'] {
+  if (timeoutMs !== undefined) {
+    if (!lastHeartbeatAt) return { what: 'times_out' }
+    return { what: 'times_out', at: lastHeartbeatAt.getTime() + timeoutMs }
+  }
+  return wakeAt !== undefined && isSentAgain
+    ? { at: wakeAt, what: 'sent_again' }
+    : { what: 'nothing' }
 }
 
 const step = (

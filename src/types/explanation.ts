@@ -54,6 +54,7 @@ export type NextCode =
   | 'attempt'
   | 'result'
   | 'sent_again'
+  | 'times_out'
   | 'worker'
   | 'fan_ends'
   | 'first_failure'

@@ -98,6 +98,20 @@ const CASES: [code: Explanation['code'], facts: Partial<ExplainFacts>, told: Tol
     },
   ],
   [
+    'step_silent',
+    {
+      run: suspended({ status: 'running', lockedUntil: NOW + MINUTE }),
+      open: [sent(9, { lastHeartbeatAt: ago(6), timeoutMs: 10 * MINUTE })],
+    },
+    {
+      severity: 'watch',
+      why: 'charge was taken by a worker; there is no sign of life for 6m.',
+      next: 'The attempt fails at 2026-11-29 03:16:40Z (in 4m) unless its worker reports.',
+      you: ['If the task is known to be lost, send it again: engine.redispatchPending("r")'],
+      brief: 'charge silent for 6m',
+    },
+  ],
+  [
     'step_in_queue',
     { open: [sent(14)], groups: group(132, 2) },
     {
@@ -287,7 +301,7 @@ const say = (explanation: Explanation, runId = 'r'): Told => {
 
 test.group('Explanations', () => {
   for (const [code, given, told] of CASES) {
-    test(`${code}: ${told.why}`, ({ assert }) => {
+    test(`${code}: ${told.why} ${told.next}`, ({ assert }) => {
       const explanation = explain(facts(given))
       assert.equal(explanation.code, code)
       assert.deepEqual(say(explanation), told)
