@@ -127,8 +127,11 @@ export class TurnQueue {
     if (this.isUnderWay(runId)) return this.turnOf(runId)
     // A turn that only settles is over in a moment; the caller wants the next one.
     await this.turnOf(runId)
-    const claimed = await this.#claim(runId)
-    return claimed ? this.#execute(claimed) : undefined
+    let turn: Promise<TurnReport> | undefined
+    await this.#untilBegun(this.#claim(runId), (claimed) => {
+      if (claimed) turn = this.#execute(claimed)
+    })
+    return turn
   }
 
   /**
@@ -153,9 +156,10 @@ export class TurnQueue {
     while (left > 0 && !this.#options.draining()) {
       while (this.freeSlots <= this.#asked) await this.#slotFreed()
       const want = Math.min(this.freeSlots - this.#asked, left)
-      const claimed = await this.#claimDue(kind, nowMs, want)
+      const claimed = await this.#untilBegun(this.#claimDue(kind, nowMs, want), (runs) => {
+        for (const one of runs) reports.push(this.#execute(one))
+      })
       left -= claimed.length
-      for (const one of claimed) reports.push(this.#execute(one))
       if (claimed.length < want) break
     }
     return Promise.all(reports)
@@ -254,6 +258,18 @@ export class TurnQueue {
       this.#handOver('the timer poll sees the wake request', this.wake(report.runId))
     onReport(report)
     return report
+  }
+
+  /** A drain waits for a claim under way: the store may have handed over what nobody executes yet. */
+  async #untilBegun<T>(claim: Promise<T>, begin: (claimed: T) => void): Promise<T> {
+    const begun = claim.then((claimed) => {
+      begin(claimed)
+      return claimed
+    })
+    const over = () => void this.#handOvers.delete(tracked)
+    const tracked: Promise<void> = begun.then(over, over)
+    this.#handOvers.add(tracked)
+    return begun
   }
 
   /** Tracked from here on: a drain must not end between two turns. */

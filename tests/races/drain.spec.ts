@@ -198,6 +198,31 @@ for (const kind of await storesUnderTest()) {
       }
     }).tags(['@race-62'])
 
+    if (kind.complete) {
+      test('a drain that begins while a pass claims waits for the runs that the pass gets', async ({
+        assert,
+      }) => {
+        const engine = world.engine({ runDispatcher: { dispatch: () => {} } })
+        engine.register('w', '1', async () => 'done')
+        await engine.start('w', null, 'r')
+        const answer = deferred<void>()
+        world.gate(engine).once('claimDueRuns', async (proceed) => {
+          const claimed = await proceed()
+          await answer.promise
+          return claimed
+        })
+        void engine.runPending()
+        await world.reached('r', 'running')
+        const state = settledIn(engine.drain())
+        await world.quiet()
+        assert.isFalse(state.done)
+        answer.resolve()
+        assert.equal(await world.output('r'), 'done')
+        await world.quiet()
+        assert.isTrue(state.done)
+      })
+    }
+
     test('draining an idle engine ends at once, as often as it is asked', async ({ assert }) => {
       const engine = world.engine()
       await Promise.all([engine.drain(), engine.drain()])

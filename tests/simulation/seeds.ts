@@ -16,5 +16,6 @@ export const REGRESSIONS: { seed: number; guards: string }[] = [
   { seed: 128, guards: 'an operation that was taken by a run that is buried is applied' },
   { seed: 256, guards: 'the answer of an entity waits for a caller that is re-opened' },
   { seed: 631, guards: 'a copy of the write that failed an attempt does not end the next one' },
+  { seed: 40617, guards: 'a drain waits for a claim under way' },
   { seed: 5233, guards: 'recovery parks no run whose steps it could not send' },
 ]
