@@ -100,6 +100,11 @@ export const KINDS: readonly Kind[] = [
     }),
   },
   {
+    name: 'print',
+    share: 2,
+    expected: ({ n }) => ({ status: 'completed', output: 2 * (3 * n + 6), once: ['print'] }),
+  },
+  {
     name: 'chain',
     share: 1,
     // What its links book is counted over all of them.

@@ -21,6 +21,7 @@ export type Deploy = 1 | 2
 export const SINGLETON_LIMIT = 2
 export const QUOTA = { key: 'gpu', limit: 3 }
 export const MEMBERS_OF_FAMILY = 4
+export const PRESS = { name: 'press', concurrency: 2, retryMs: 500 }
 export const WIDTH_OF_FAN = 10
 export const LINKS_OF_CHAIN = 4
 export const WINDOW_MS = 2_000
@@ -39,6 +40,7 @@ type Body = (ctx: WorkflowCtx, job: Job) => Promise<unknown>
 export function registerAll(world: World): void {
   const { engine, deploy } = world
   registerSteps(world)
+  engine.registerQueue(PRESS)
   for (const [name, body] of Object.entries(bodiesOf(world))) engine.register(name, '1', body)
   if (deploy === 2) engine.register('order', '2', newOrder)
   engine.register('guest', '1', stayInside, {
@@ -134,6 +136,13 @@ function bodiesOf({ db }: World): Record<string, Body> {
       const doubled = await Promise.all(branches)
       await book(ctx, 'fan')
       return doubled.reduce((sum, n) => sum + n, 0)
+    },
+    print: async (ctx, job) => {
+      const sheets = await Promise.all(
+        [1, 2, 3].map((i) => ctx.step<number>('double', job.n + i, { queue: PRESS.name }))
+      )
+      await book(ctx, 'print')
+      return sheets.reduce((sum, n) => sum + n, 0)
     },
     chain: async (ctx, job) => {
       const link = (job as Job & { link?: number }).link ?? 1
