@@ -79,7 +79,11 @@ if (!BUILT) {
       assert.isTrue(hasTable(app, 'durable_workflow_runs'))
 
       const list = await app.ace('list')
-      for (const command of ['durable:work', 'make:workflow']) assert.include(list, command)
+      for (const command of ['work', 'runs', 'retry', 'export']) {
+        assert.include(list, `durable:${command}`)
+        assert.include(await app.ace(`durable:${command}`, '--help'), 'Usage')
+      }
+      assert.include(list, 'make:workflow')
     })
 
     test('compiles against its published declarations', async ({ assert }) => {
@@ -129,6 +133,31 @@ if (!BUILT) {
       assert.equal(await worker.ended, 0, worker.output())
       assert.match(worker.output(), /durable:work stopped after \d+ ticks/)
       assert.lengthOf(worker.output().match(/durable:work received/g)!, 1)
+    })
+
+    test('runs are listed, explained, exported and brought back from other processes', async ({
+      assert,
+    }) => {
+      // The barrel of this application says that it is read.
+      const json = async (...args: string[]) => {
+        const output = await app.ace(...args)
+        return JSON.parse(output.replace('from the barrel\n', ''))
+      }
+      await app.ace('start:run', 'stuck')
+      assert.match(await app.ace('durable:runs'), /order +order@1 +completed/)
+      const rows = await json('durable:runs', '--json', '--workflow=order')
+      assert.deepEqual(
+        rows.map(({ id, status }: { id: string; status: string }) => [id, status]),
+        [['order', 'completed']]
+      )
+      assert.match(await app.ace('durable:runs', 'order'), /Why {3}Completed \d+s ago\./)
+      const { run } = await json('durable:export', 'order')
+      assert.equal(run.id, 'order')
+      assert.include(await app.ace('durable:retry', 'stuck'), 're-enqueued (status: pending)')
+      assert.equal(statusOf(app, 'stuck').status, 'pending')
+      const unknown = app.startAce('durable:retry', 'nobody')
+      assert.equal(await unknown.ended, 1)
+      assert.include(unknown.output(), 'there is no run nobody')
     })
 
     test('a second signal ends a worker that waits for a turn', async ({ assert }) => {

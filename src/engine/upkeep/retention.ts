@@ -47,7 +47,7 @@ export class Retention {
   readonly #walks: Walk[]
   #first = 0
   #lastAt?: number
-  #underWay?: Promise<number>
+  #isUnderWay = false
 
   constructor(options: RetentionOptions) {
     this.#options = options
@@ -63,13 +63,18 @@ export class Retention {
   /** One pass, at most one a minute; answers how many runs went. */
   async sweep(nowMs: number): Promise<number> {
     const { rules, eventBufferTtl, draining } = this.#options
-    if (this.#underWay) return this.#underWay
-    if (draining() || (rules.length === 0 && eventBufferTtl === undefined)) return 0
+    // What a pass under way does is told to whoever began it.
+    if (this.#isUnderWay || draining()) return 0
+    if (rules.length === 0 && eventBufferTtl === undefined) return 0
     const last = this.#lastAt
     if (last !== undefined && nowMs >= last && nowMs - last < BETWEEN_PASSES_MS) return 0
     this.#lastAt = nowMs
-    this.#underWay = this.#pass(nowMs).finally(() => (this.#underWay = undefined))
-    return this.#underWay
+    this.#isUnderWay = true
+    try {
+      return await this.#pass(nowMs)
+    } finally {
+      this.#isUnderWay = false
+    }
   }
 
   /** What one rule or the events throw does not stop the others; the first error rejects at the end. */

@@ -38,7 +38,7 @@ export class StalledRuns {
   readonly #silent = new Walk()
   readonly #waiting = new Walk()
   #lastAt?: number
-  #underWay?: Promise<StalledRunInfo[]>
+  #isUnderWay = false
 
   constructor(options: StalledRunsOptions) {
     this.#options = options
@@ -52,13 +52,16 @@ export class StalledRuns {
 
   /** One pass, at most one a minute; answers whom it told of. Reads nothing where nobody listens. */
   async sweep(nowMs: number): Promise<StalledRunInfo[]> {
-    if (this.#underWay) return this.#underWay
-    if (this.#listeners.size === 0 || this.#options.draining()) return []
+    if (this.#isUnderWay || this.#listeners.size === 0 || this.#options.draining()) return []
     const last = this.#lastAt
     if (last !== undefined && nowMs >= last && nowMs - last < BETWEEN_PASSES_MS) return []
     this.#lastAt = nowMs
-    this.#underWay = this.#pass(nowMs).finally(() => (this.#underWay = undefined))
-    return this.#underWay
+    this.#isUnderWay = true
+    try {
+      return await this.#pass(nowMs)
+    } finally {
+      this.#isUnderWay = false
+    }
   }
 
   async #pass(nowMs: number): Promise<StalledRunInfo[]> {
