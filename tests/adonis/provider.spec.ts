@@ -70,7 +70,7 @@ test.group('Provider', () => {
       engine.startConsumers()
       const result = await engine.waitForRun('r1', { terminal: true, timeoutMs: 5000 })
       assert.equal(result.output, 2)
-    })
+    }).tags(['@control-49'])
   }
 
   test('consumers "always" consumes in a console process too', async ({ assert }) => {

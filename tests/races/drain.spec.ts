@@ -4,6 +4,7 @@
  */
 import { test } from '@japa/runner'
 import { deferred } from '../../src/foundation/deferred.ts'
+import type { WorkflowCtx } from '../../src/types/ctx.ts'
 import { storesUnderTest, until, useWorld } from '../helpers/engines.ts'
 
 const settledIn = (promise: Promise<unknown>) => {
@@ -115,6 +116,36 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(await world.run('r'), { status: 'completed', output: 'payload' })
     }).tags(['@race-60'])
 
+    test('whoever waits for the slot of a run in flight is woken before it ends', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      const body = async (ctx: WorkflowCtx) => ctx.waitForSignal(`leave:${ctx.runId}`)
+      engine.register('guest', '1', body, { singleton: { key: () => 'k' } })
+      for (const runId of ['a', 'b']) {
+        world.time.jump(1)
+        await engine.start('guest', null, runId)
+        await world.parked(runId)
+      }
+      const gate = deferred<void>()
+      const looks = deferred<void>()
+      world.gate(engine).once('listRuns', async (proceed) => {
+        looks.resolve()
+        await gate.promise
+        return proceed()
+      })
+      void engine.signal('leave:a', null)
+      await looks.promise
+      const drained = engine.drain(10_000)
+      const state = settledIn(drained)
+      await world.quiet()
+      assert.isFalse(state.done)
+      gate.resolve()
+      await drained
+      // It followed from the turn in flight, so it was let in.
+      assert.lengthOf(await world.store.listSignalWaiters('leave:b'), 1)
+    }).tags(['@control-19'])
+
     test('a cancel with undos under way is finished', async ({ assert }) => {
       const engine = world.engine()
       const undo = deferred<void>()
@@ -132,7 +163,7 @@ for (const kind of await storesUnderTest()) {
       undo.resolve()
       await drained
       assert.equal(await world.status('r'), 'cancelled')
-    })
+    }).tags(['@control-21'])
 
     test('nothing is called after the drain has ended', async ({ assert }) => {
       const engine = world.engine({ transport: 'held', continuations: {} })

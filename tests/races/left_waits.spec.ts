@@ -34,6 +34,20 @@ for (const kind of await storesUnderTest()) {
       assert.isNull(await engine.signal('first', 1), 'kept for a later wait')
     })
 
+    test('a run that nobody waits for leaves no word of its end', async ({ assert }) => {
+      const engine = world.engine()
+      engine.register('w', '1', async () => 'done')
+      engine.register('f', '1', async () => {
+        throw new Error('broken')
+      })
+      for (const name of ['w', 'f']) {
+        await engine.start(name, null, name)
+        await world.ended(name)
+        await world.quiet()
+        assert.isNull(await world.store.takeBufferedSignal(`child:${name}`))
+      }
+    }).tags(['@control-55'])
+
     test('a link that continues as new leaves none', async ({ assert }) => {
       const engine = world.engine()
       engine.register('chain', '1', async (ctx: WorkflowCtx, last: boolean) => {

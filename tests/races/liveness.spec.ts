@@ -101,7 +101,7 @@ for (const kind of await storesUnderTest()) {
       await world.time.advance(WINDOW_MS)
       const { error } = await world.ended('r')
       assert.equal(error?.code, 'remote_step_timeout')
-    })
+    }).tags(['@control-37'])
 
     test('until the first beat the pickup window counts, from then on the other', async ({
       assert,
@@ -118,7 +118,7 @@ for (const kind of await storesUnderTest()) {
       await world.time.advance(5 * WINDOW_MS)
       const lost = await world.errorOf('lost')
       assert.include(lost?.message, `within ${5 * WINDOW_MS}ms`)
-    }).tags(['@race-57'])
+    }).tags(['@race-57', '@control-37'])
 
     test('a pickup window alone does nothing', async ({ assert }) => {
       const engine = engineOf({ timeoutMs: undefined, pickupTimeoutMs: 1 })

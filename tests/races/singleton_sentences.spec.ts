@@ -104,7 +104,7 @@ for (const kind of kinds.filter(({ name }) => ['in memory', 'Lucid on postgres']
       assert.isAtLeast(Math.min(...waits), 750)
       assert.isAtMost(Math.max(...waits), 1250)
       assert.isAbove(new Set(waits).size, 20)
-    })
+    }).tags(['@control-18'])
 
     test('a start in the same millisecond whose id sorts first takes no slot from a holder', async ({
       assert,
@@ -120,7 +120,7 @@ for (const kind of kinds.filter(({ name }) => ['in memory', 'Lucid on postgres']
       await engine.resume('z')
       assert.deepEqual(await holders(), ['z'])
       assert.deepEqual(new Set(entered), new Set(['z']))
-    })
+    }).tags(['@control-14'])
 
     test('as many waiters are woken as may be inside, and a holder that sleeps is left alone', async ({
       assert,

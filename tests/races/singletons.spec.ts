@@ -102,7 +102,7 @@ for (const kind of await storesUnderTest()) {
         assert.sameMembers([...ledger.inside], ['a'])
         await engine.resume('a')
         assert.deepEqual(new Set(claims), new Set(['b']))
-      })
+      }).tags(['@control-16'])
     }
 
     test('the end of a holder wakes the oldest waiter at once, and that one only', async ({
@@ -172,7 +172,7 @@ for (const kind of await storesUnderTest()) {
       await world.quiet()
       assert.deepEqual(ledger.order, ['a', 'd'])
       assert.equal(ledger.most, 1)
-    })
+    }).tags(['@control-17'])
 
     if (kind.complete) {
       test('a waiter whose wake was lost is in by its retry', async ({ assert }) => {
@@ -191,7 +191,7 @@ for (const kind of await storesUnderTest()) {
         assert.deepEqual(ledger.order, ['a'])
         await tick(living)
         assert.deepEqual(ledger.order, ['a', 'b'])
-      })
+      }).tags(['@control-11'])
 
       test('a holder whose process died keeps its slot until recovery drives it again', async ({
         assert,
@@ -225,7 +225,7 @@ for (const kind of await storesUnderTest()) {
         assert.deepEqual(ledger.order.slice(0, 2), ['a', 'a'])
         await tick(living)
         assert.equal(await world.status('b'), 'completed')
-      })
+      }).tags(['@control-16'])
 
       test('an older run that is picked up after a younger one goes first', async ({ assert }) => {
         const [starter, worker] = [world.engine(), world.engine()]
@@ -238,7 +238,7 @@ for (const kind of await storesUnderTest()) {
         assert.deepEqual(ledger.order, [])
         await worker.resume('older')
         assert.deepEqual(ledger.order, ['older'])
-      })
+      }).tags(['@control-13'])
 
       test('claims at the same moment admit no more than the limit', async ({ assert }) => {
         const starter = world.engine()
@@ -262,7 +262,9 @@ for (const kind of await storesUnderTest()) {
         // The first two enter in the same moment.
         assert.sameMembers(ledger.order.slice(0, 2), ids.slice(0, 2))
         assert.deepEqual(ledger.order.slice(2), ids.slice(2))
-      }).timeout(30_000)
+      })
+        .tags(['@control-12'])
+        .timeout(30_000)
 
       test('a cancel while the claim is in flight is not undone by the gate', async ({
         assert,
@@ -278,7 +280,7 @@ for (const kind of await storesUnderTest()) {
         await start(engine, 'b', A)
         assert.equal(await world.status('b'), 'cancelled')
         assert.deepEqual(ledger.order, ['a'])
-      })
+      }).tags(['@control-15'])
     }
 
     test('news for a run at the gate is not lost', async ({ assert }) => {

@@ -93,7 +93,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.output('r'), 'done')
       assert.equal(bodies, 1)
       assert.deepInclude(await world.run('r'), { turns: 1 })
-    })
+    }).tags(['@control-60'])
 
     test('a run that becomes free while a claim of it is being refused is claimed by whoever asks then', async ({
       assert,

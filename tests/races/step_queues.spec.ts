@@ -164,7 +164,7 @@ for (const kind of await storesUnderTest()) {
       world.held.refuse = undefined
       await start(engine, 'b')
       assert.deepEqual(out(), ['b'])
-    })
+    }).tags(['@control-51'])
 
     test('a cancelled run frees the slot of its step, and leaves the line', async ({ assert }) => {
       const engine = engineOf()
@@ -180,7 +180,7 @@ for (const kind of await storesUnderTest()) {
       await world.held.complete('a:0', 'late')
       await start(engine, 'd')
       assert.deepEqual(out(), ['a', 'c'])
-    }).tags(['@race-13'])
+    }).tags(['@race-13', '@control-10'])
 
     test('a denied run that is cancelled with its undos ends', async ({ assert }) => {
       const engine = engineOf()

@@ -73,6 +73,28 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.status('c'), 'cancelled')
     }).tags(['@race-12'])
 
+    test('a run that ends while a sweep comes to it stays as it ended', async ({ assert }) => {
+      const engine = world.engine()
+      const body = async (ctx: WorkflowCtx) => ctx.waitForSignal('go')
+      engine.register('w', '1', body, { executionTimeout: '1m' })
+      await engine.start('w', null, 'r')
+      await world.parked('r')
+      await world.time.advance(2 * MINUTE)
+      const events = world.eventsOf(engine)
+      // The sweep has listed it by then, and its write of the end is the next thing.
+      world.gate(engine).once('updateRunIf', async (proceed) => {
+        await engine.signal('go', 'in time')
+        return proceed()
+      })
+      await engine.sweepTimeouts()
+      await world.quiet()
+      assert.containsSubset(await world.run('r'), { status: 'completed', output: 'in time' })
+      assert.deepEqual(
+        events.filter(({ type }) => type === 'run.failed'),
+        []
+      )
+    }).tags(['@control-3'])
+
     test('the turn under way is refused, nothing is undone, and the parent hears of it', async ({
       assert,
     }) => {
@@ -194,7 +216,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.status('a'), 'cancelled')
       await world.quiet()
       assert.lengthOf(await world.store.listSignalWaiters('never:b'), 1)
-    })
+    }).tags(['@control-17'])
 
     test('only the runs of its own pool are ended, and none while it drains', async ({
       assert,

@@ -155,7 +155,7 @@ for (const kind of await storesUnderTest()) {
       await world.quiet()
       assert.lengthOf(heard, 5)
       assert.isAtLeast(world.reports.length, 4)
-    })
+    }).tags(['@control-52'])
 
     test('interceptors wrap each real attempt, the first registered outermost, never a replay', async ({
       assert,

@@ -225,7 +225,7 @@ for (const kind of await storesUnderTest()) {
       assert.sameMembers(run.tags!, ['static', 'own'])
       assert.deepEqual(await world.run('r'), before)
       assert.isNull(await engine.retryWithInput('nobody', 1))
-    })
+    }).tags(['@control-58'])
 
     test('an id of choice is started once; the original is no choice', async ({ assert }) => {
       const engine = world.engine()

@@ -63,7 +63,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepEqual(await idsIn(world), expected)
       for (const id of expected) assert.deepEqual(await world.output(id), { a: 1 })
       assert.deepEqual(started.sort(), expected)
-    })
+    }).tags(['@control-47'])
 
     test('a window ticked again starts and reports nothing, also in a process that is new', async ({
       assert,
@@ -74,7 +74,7 @@ for (const kind of await storesUnderTest()) {
       assert.lengthOf(await runSchedules(engine, schedules, T0 + 20_000), 0)
       assert.lengthOf(await runSchedules(engineIn(world), schedules, T0 + 20_000), 0)
       assert.lengthOf(await runSchedules(engine, schedules, T0 + MINUTE), 1)
-    })
+    }).tags(['@control-46'])
 
     test('cron names its runs by when they fire', async ({ assert }) => {
       const engine = engineIn(world)

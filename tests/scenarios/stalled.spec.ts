@@ -58,7 +58,7 @@ for (const kind of kinds.filter(({ name }) => KINDS.includes(name))) {
         told.map(({ run }) => [run.id, run.status]),
         [['r', 'pending']]
       )
-    })
+    }).tags(['@control-59'])
   })
 }
 

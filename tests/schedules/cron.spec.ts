@@ -192,7 +192,7 @@ test.group('Cron | the parser', () => {
     assert.equal(error.code, 'missing_peer')
     assert.match(error.message, /"cron-parser"\. Install it with: npm i cron-parser/)
     assert.equal(error.cause, missing)
-  })
+  }).tags(['@control-48'])
 
   test('another failure of the import is passed on', async ({ assert }) => {
     const broken = new Error('syntax')
@@ -230,5 +230,5 @@ test.group('Cron | the parser', () => {
       )
     }
     await assert.rejects(() => loadCronParser(async () => ({})), /cron-parser 4 or 5/)
-  })
+  }).tags(['@control-48'])
 })
