@@ -207,17 +207,24 @@ export class Session implements Sql {
    * everything it did. knex keeps that to itself too.
    */
   async rollback(trx: TransactionClientContract): Promise<unknown> {
+    const nested = clientOf(this.lucid()).transacting === true
+    const connection = await clientOf(trx).acquireConnection()
     const undone = new Error('rolled back')
+    // As for a commit.
     const outcome = trx.knexClient.executionPromise.then(
       () => undefined,
-      (error: unknown) => (error === undone ? undefined : error)
+      (error: unknown) => {
+        if (error === undone) return undefined
+        if (!nested) this.#closeTransaction(connection, error)
+        return error
+      }
     )
     await bestEffort('the outcome tells', trx.knexClient.rollback(undone))
     return outcome
   }
 
   /**
-   * That a COMMIT which failed has ended the transaction is certain only where data were refused. What is
+   * That an end which failed has ended the transaction is certain only where data were refused. What is
    * thrown out of the pool is closed by whoever asks the pool next, and holds its locks until then.
    */
   #closeTransaction(connection: Connection, error: unknown): void {

@@ -35,10 +35,9 @@ export async function transaction<T>(
  * transaction that user code has ended, or that SQLite has, has nothing left to roll back.
  */
 async function undo(session: Session, trx: TransactionClientContract): Promise<unknown> {
-  const open = !trx.isCompleted && session.dialect.name !== 'sqlite'
-  const gone = open ? await session.rollback(trx) : undefined
+  const gone = trx.isCompleted ? undefined : await session.rollback(trx)
   await bestEffort('a connection that is gone took its transaction along', trx.rollback())
-  return gone
+  return session.dialect.name === 'sqlite' ? undefined : gone
 }
 
 async function begin(session: Session): Promise<TransactionClientContract> {
