@@ -1,8 +1,12 @@
 /*
- * A database server that is not there: every verb of an engine says so in bounded time, with the cause.
+ * A database server that is not there, or a file that cannot be opened: every verb of an engine says so in
+ * bounded time, with the cause.
  */
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from '@japa/runner'
 import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { StoreUnavailableError } from '../../src/errors.ts'
@@ -96,3 +100,31 @@ for (const dialect of ['postgres', 'mysql'] as const) {
     })
   })
 }
+
+test.group('Refused connections | Lucid on sqlite', () => {
+  test('a file that cannot be opened: a start and the schema reject with the cause', async ({
+    assert,
+    cleanup,
+  }) => {
+    const folder = await mkdtemp(join(tmpdir(), 'durable-test-'))
+    cleanup(() => rm(folder, { recursive: true }))
+    const text = join(folder, 'text')
+    await writeFile(text, 'no database '.repeat(100))
+    const causes = { [join(folder, 'none', 'db')]: /directory/, [text]: /not a database/ }
+    for (const [target, cause] of Object.entries(causes)) {
+      const db = openDatabase({ dialect: 'sqlite', target })
+      cleanup(() => db.manager.closeAll())
+      const store = new LucidStateStore(db)
+      const engine = new WorkflowEngine({ store, transport: new InMemoryTransport() })
+      engine.register('w', '1', async () => 'done')
+      for (const call of [() => store.ensureSchema(), () => engine.start('w', null, 'r')]) {
+        const error = await call().then(
+          () => undefined,
+          (thrown: unknown) => thrown
+        )
+        assert.instanceOf(error, StoreUnavailableError)
+        assert.match(String((error as Error).cause), cause)
+      }
+    }
+  })
+})
