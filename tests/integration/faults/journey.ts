@@ -15,7 +15,7 @@ import {
   type TestDatabase,
 } from '../../helpers/databases.ts'
 import { World } from '../../helpers/engines.ts'
-import { FaultyDriver, type Strike } from './faulty_driver.ts'
+import { type Fault, FaultyDriver, type Strike } from './faulty_driver.ts'
 
 const LEDGER = 'fault_ledger'
 const RUN = 'journey'
@@ -134,7 +134,10 @@ export async function travel(site: Site, strike?: Strike): Promise<Outcome> {
       const run = await site.store.getRun(RUN)
       if (run && isTerminalStatus(run.status) && late.answered) break
     }
-    const userHeard = !strike?.fault.startsWith('dies') && !!driver.struck?.includes(LEDGER)
+    // Of a connection or a process that is gone only the turn hears.
+    const answers: Fault[] = ['refused', 'again', 'applied']
+    const userHeard =
+      !!strike && answers.includes(strike.fault) && !!driver.struck?.includes(LEDGER)
     const complaints = await judge(site, executions, userHeard)
     // Rejections are told when the microtasks have run.
     await world.quiet()
