@@ -73,7 +73,11 @@ export default class DurableRuns extends RunCommand {
     const limit = this.count('limit', this.limit, MOST) ?? DEFAULT_LIMIT
     const runs = await listRuns(gateway, { ...this.#filter(), limit })
     const now = Date.now()
-    const timelines = { listCheckpoints: (id: string) => gateway.getCheckpoints(id) }
+    // Whoever can answer the open rows alone is not asked for whole histories.
+    const timelines = {
+      listCheckpoints: (id: string) =>
+        gateway.getOpenCheckpoints?.(id) ?? gateway.getCheckpoints(id),
+    }
     const live = await attachLiveness(timelines, runs, now)
     const shown = this.stale === undefined ? live : filterStale(live, this.#staleAfter())
     const waiting = (await gateway.waitingFor?.(shown.map(({ run }) => run.id))) ?? {}

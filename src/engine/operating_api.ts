@@ -1,6 +1,7 @@
 /*
  * The verbs of whoever operates and looks at runs: acting on many of them, deleting, run detail, facets.
  */
+import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { RunExplanation } from '../types/explanation.ts'
 import type {
   RunFacetQuery,
@@ -93,6 +94,8 @@ export interface InsightApi {
   ): Promise<RunValueFacetRow[]>
   /** What each suspended run is parked on, by run id; runs that wait for time alone are absent. */
   waitingFor(runIds: readonly string[]): Promise<Record<string, RunWaiting>>
+  /** Positions of a run that have no end yet, ascending, at most 500 (ours). */
+  getOpenCheckpoints(runId: string): Promise<StepCheckpoint[]>
   /**
    * Why a run is where it is, what happens next and what can be done about it, as data and in words; null
    * for an unknown run (ours). Reads a bounded number of rows, of awaited children too.

@@ -2,7 +2,7 @@
  * The engine: a facade. Every verb is one line into a collaborator; what it does is documented in api.ts.
  */
 import { runOutsideWorkflow } from '../authoring/ambient.ts'
-import { explainRun } from '../insight/explain_run.ts'
+import { explainRun, openRows } from '../insight/explain_run.ts'
 import { checkedAxis } from '../insight/facets.ts'
 import { knownChildrenOf } from '../insight/lineage.ts'
 import { fanMembers, runDetail } from '../insight/run_detail.ts'
@@ -181,6 +181,10 @@ export class WorkflowEngine implements EngineApi {
 
   waitingFor(runIds: readonly string[]): Promise<Record<string, RunWaiting>> {
     return waitingFor(this.#parts.store, runIds)
+  }
+
+  getOpenCheckpoints(runId: string): Promise<StepCheckpoint[]> {
+    return openRows(this.#parts.store, runId)
   }
 
   explainRun(runId: string): Promise<RunExplanation | null> {

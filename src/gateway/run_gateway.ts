@@ -49,6 +49,8 @@ export interface RunGateway {
   countRuns?(query: RunFilter): Promise<number>
   /** Every recorded position of a run, ascending. */
   getCheckpoints(runId: string): Promise<StepCheckpoint[]>
+  /** Those that have no end yet, at most 500 (ours). */
+  getOpenCheckpoints?(runId: string): Promise<StepCheckpoint[]>
   getRunChildren(runId: string): Promise<string[]>
   getRunDetail?(runId: string, options?: RunDetailOptions): Promise<RunDetail | null>
   getFanMembers?(runId: string, group: string, query: FanPageQuery): Promise<FanPage | null>
@@ -121,6 +123,10 @@ export class StoreRunGateway implements Required<RunGateway> {
 
   getCheckpoints(runId: string): Promise<StepCheckpoint[]> {
     return this.#engine.listCheckpoints(runId)
+  }
+
+  getOpenCheckpoints(runId: string): Promise<StepCheckpoint[]> {
+    return this.#engine.getOpenCheckpoints(runId)
   }
 
   getRunChildren(runId: string): Promise<string[]> {

@@ -64,7 +64,7 @@ async function explanationOf(
     nowMs,
   }
   if (isTerminalStatus(run.status)) return explain({ ...facts, ...(await followerOf(store, run)) })
-  facts.open = await openRows(store, run.id, facts.last)
+  facts.open = await waitingRows(store, run.id, facts.last)
   facts.waiters = await store.listSignalWaitersByRunIds([run.id])
   facts.fans = await openFans(store, facts)
   const tokens = facts.open.flatMap(({ workerGroup }) => workerGroup ?? [])
@@ -74,16 +74,23 @@ async function explanationOf(
   return explain(facts)
 }
 
-async function openRows(
+const MOST_OPEN_ROWS = 500
+
+/** Positions without an end, ascending. */
+export function openRows(
+  store: FullStore,
+  runId: string,
+  limit = MOST_OPEN_ROWS
+): Promise<StepCheckpoint[]> {
+  return store.queryCheckpoints(runId, { fromSeq: 0, statuses: ['pending', 'running'], limit })
+}
+
+async function waitingRows(
   store: FullStore,
   runId: string,
   last: readonly StepCheckpoint[]
 ): Promise<StepCheckpoint[]> {
-  const open = await store.queryCheckpoints(runId, {
-    fromSeq: 0,
-    statuses: ['pending', 'running'],
-    limit: OPEN_ROWS,
-  })
+  const open = await openRows(store, runId, OPEN_ROWS)
   const retried = last.filter((row) => row.status === 'failed' && row.wakeAt !== undefined)
   return [...open, ...retried].sort((a, b) => a.seq - b.seq)
 }

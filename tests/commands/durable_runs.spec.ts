@@ -38,6 +38,18 @@ test.group('durable:runs', () => {
     assert.match(lines[3], /^old {5}checkout@4 {2}failed {5}\d+d\w* +2 {9}-/)
   })
 
+  test('reads no history that has ended', async ({ assert }) => {
+    const { store, run } = await rig({
+      listCheckpoints: async () => {
+        throw new Error('a whole history was read')
+      },
+    })
+    await waiting(store, 'r', 14)
+    const { stdout, stderr } = await run(DurableRuns, [])
+    assert.isEmpty(stderr)
+    assert.include(stdout.join('\n'), '14m (attempt 1)')
+  })
+
   test('narrows the list', async ({ assert }) => {
     const { store, run } = await rig()
     await store.createRun(storedRun('a', { status: 'failed', tags: ['vip'] }))
