@@ -184,6 +184,7 @@ for (const kind of await storesUnderTest()) {
         assert.notProperty(run, 'wakeAt')
         assert.notProperty(run, 'wakeRequestedAt')
       }
+      await world.quiet()
       assert.deepEqual(await world.store.listSignalWaiters(''), [])
       world.time.jump(10_000)
       assert.deepEqual(await engine.runPending(), [])

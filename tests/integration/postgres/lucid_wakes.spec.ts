@@ -1,7 +1,6 @@
 /*
  * Wake hints between processes: whom they reach, and what becomes of the connection they come over.
  */
-import { setImmediate } from 'node:timers/promises'
 import type { Database } from '@adonisjs/lucid/database'
 import { test } from '@japa/runner'
 import { fullStore } from '../../../src/store/full_store.ts'
@@ -9,6 +8,7 @@ import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
 import type { WakeHint } from '../../../src/store/ports/wake_hints.ts'
 import { backend } from '../../helpers/backends.ts'
 import { CONNECTION, createDatabase, openDatabase } from '../../helpers/databases.ts'
+import { until as eventually } from '../../helpers/until.ts'
 
 const present = (await backend('postgres')) !== null
 
@@ -26,13 +26,8 @@ async function setUp(cleanup: (fn: () => Promise<void>) => void) {
   return { ...database, listening, store, other, heard, listen }
 }
 
-async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  for (let look = 0; look < 20_000; look++) {
-    if (await holds()) return
-    await setImmediate()
-  }
-  throw new Error('it never came to that')
-}
+const until = (holds: () => Promise<boolean> | boolean): Promise<boolean> =>
+  eventually(holds, () => holds.toString())
 
 /** Server processes that listen for the hints of this schema. */
 async function listeners(db: Database): Promise<number[]> {
