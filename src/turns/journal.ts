@@ -15,6 +15,7 @@ import type {
   TurnVerdict,
   WaitExpiry,
 } from '../store/ports/turn_commits.ts'
+import type { History } from '../replay/history.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import type { SearchAttributes, WorkflowRun } from '../types/run.ts'
 
@@ -81,10 +82,14 @@ export class Journal {
     this.#urgent ||= options.urgent
   }
 
-  /** Sets the order of a row: in the row itself if it was not sent yet. */
-  stamp(stamp: OrderStamp): void {
+  /**
+   * Sets the order of the row that the body saw: in the row itself if it was not sent yet. One that waits
+   * here and says something else lost against what the body saw, and its order would be lost with it.
+   */
+  stamp(stamp: OrderStamp, history: Pick<History, 'at'>): void {
+    const seen = history.at(stamp.seq)
     for (const entry of this.#entries) {
-      if ('row' in entry && entry.row.row.seq === stamp.seq) {
+      if ('row' in entry && entry.row.row.seq === stamp.seq && saysTheSame(entry.row.row, seen)) {
         entry.row.row = { ...entry.row.row, order: stamp.order }
         return
       }
@@ -227,6 +232,10 @@ const NOTHING_WRITTEN: TurnVerdict = {
   awaited: false,
   stored: [],
 }
+
+/** The same answer of this turn, not one that reads alike. */
+const saysTheSame = (a: StepCheckpoint, b: StepCheckpoint | undefined): boolean =>
+  a.status === b?.status && a.error === b.error && a.output === b.output
 
 function isEmpty(commit: TurnCommit): boolean {
   const { runId, owner, turn, nowMs, ...parts } = commit

@@ -40,6 +40,7 @@ export class LiveCalls {
   add(seq: number, call: Awaited): void {
     this.#calls.set(seq, call)
     this.#looking ??= this.#options.timers.every(LOOK_MS, this.#options.look)
+    if (this.#leaving) this.#options.look()
   }
 
   remove(seq: number): void {

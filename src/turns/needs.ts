@@ -107,8 +107,8 @@ export interface QueueGate {
   gates(queue: string): boolean
   /** Asks for a slot; never rejects. A holder is admitted again. */
   enter(call: QueuedCall): Promise<Admission>
-  /** Gives the slot back, or leaves the line. */
-  leave(stepId: string): void
+  /** Gives the slot back, or leaves the line; not where a later attempt than this one has it. */
+  leave(stepId: string, attempt?: number): void
 }
 
 /** What travels with a dispatched task, and how it is restored around local work. */

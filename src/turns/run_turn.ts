@@ -36,6 +36,7 @@ export interface TurnHandle {
   ring(): void
   /** The process ends: what the turn awaits outside is left to a later one. */
   leave(): void
+  leaving: boolean
   /** Nothing but the settling write is left. */
   parking: boolean
 }
@@ -124,6 +125,7 @@ export class RunTurn {
       }
       handle.ring = () => turn.hearOf()
       handle.leave = () => turn.live.leave()
+      if (handle.leaving) handle.leave()
       try {
         const outcome = await this.#play(turn, workflow, kept)
         handle.parking = true

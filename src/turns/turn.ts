@@ -300,7 +300,7 @@ export class Turn {
 
   /** Appends the orders given by deliveries since the last call. */
   stampNow(): void {
-    for (const stamp of this.replay.takeStamps()) this.journal.stamp(stamp)
+    for (const stamp of this.replay.takeStamps()) this.journal.stamp(stamp, this.history)
   }
 
   /** Rows at open positions, read again: only what settled since. */

@@ -70,7 +70,10 @@ export class TurnQueue {
 
   /** The process ends: turns that await dispatched steps park. */
   leave(): void {
-    for (const { handle } of this.#executing.values()) handle.leave()
+    for (const { handle } of this.#executing.values()) {
+      handle.leaving = true
+      handle.leave()
+    }
   }
 
   /** Turns in flight, and what is about to become one, for a drain. */
@@ -229,7 +232,8 @@ export class TurnQueue {
 
   #execute(claimed: ClaimedRun): Promise<TurnReport> {
     const runId = claimed.run.id
-    const handle: TurnHandle = { ring: () => {}, leave: () => {}, parking: false }
+    const leaving = this.#options.draining()
+    const handle: TurnHandle = { ring: () => {}, leave: () => {}, leaving, parking: false }
     // A turn of ours that lost its lease may still unwind: one body at a time.
     const before = this.#executing.get(runId)?.done
     const done = this.#turn(claimed, handle, before).finally(() => {

@@ -355,6 +355,21 @@ for (const kind of await storesUnderTest()) {
       await world.held.complete('r:0', 'answer', world.port(next))
       assert.equal(await world.output('r'), 'answer')
     })
+
+    test('nor for one that is sent while it drains', async ({ assert }) => {
+      const engine = engineOf()
+      engine.register('w', '1', async (ctx) => {
+        await ctx.waitForSignal('go')
+        await ctx.step('call', null, { timeoutMs: WINDOW_MS })
+      })
+      await engine.start('w', null, 'r')
+      await world.parked('r')
+      engine.beginDrain()
+      await engine.signal('go', null)
+      await world.held.task('call')
+      await world.parked('r')
+      assert.deepEqual(sent(), [1])
+    })
   })
 }
 

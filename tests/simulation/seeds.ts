@@ -17,5 +17,11 @@ export const REGRESSIONS: { seed: number; guards: string }[] = [
   { seed: 256, guards: 'the answer of an entity waits for a caller that is re-opened' },
   { seed: 631, guards: 'a copy of the write that failed an attempt does not end the next one' },
   { seed: 40617, guards: 'a drain waits for a claim under way' },
+  { seed: 62390, guards: 'a drain awaits no live call, also of a turn that began after it' },
+  { seed: 63545, guards: 'a dispatch that failed frees no slot of the attempt that follows it' },
+  {
+    seed: 64283,
+    guards: 'an order goes to the row that the body saw, not to one that lost against it',
+  },
   { seed: 5233, guards: 'recovery parks no run whose steps it could not send' },
 ]

@@ -89,7 +89,7 @@ function reviewLost(command: CallCommand, row: StepCheckpoint, turn: Turn): void
       error: { message, code: 'remote_step_lost', retryable: false },
       finishedAt: new Date(turn.now()),
     },
-    { urgent: true, inFlight: true, then: () => turn.needs.queues.leave(row.stepId) }
+    { urgent: true, inFlight: true, then: () => turn.needs.queues.leave(row.stepId, row.attempts) }
   )
 }
 
@@ -191,7 +191,7 @@ function sendTask(command: CallCommand, row: StepCheckpoint, turn: Turn): void {
           urgent: true,
           inFlight: true,
           once: true,
-          then: () => turn.needs.queues.leave(row.stepId),
+          then: () => turn.needs.queues.leave(row.stepId, row.attempts),
         }
       )
       live?.stop()
