@@ -8,8 +8,8 @@ import type { Admission, AdmissionBackend, AdmissionRequest, QueueConfig } from 
 import { checkQueue } from './queue_config.ts'
 
 const RETRY_MS = 1000
-/** Retries that a waiter may miss before it leaves the line. */
-const MISSED_RETRIES = 3
+/** How late a waiter may be, in retries, before it leaves the line. */
+const LATE_RETRIES = 2
 const REMEMBERED_KEYS = 10_000
 
 interface Waiter {
@@ -18,8 +18,8 @@ interface Waiter {
   priority: number
   /** Place of its first request. */
   arrival: number
-  /** When it asked last, epoch ms. */
-  seenAt: number
+  /** When it was told to ask again, epoch ms. */
+  dueAt: number
 }
 
 interface Line {
@@ -64,15 +64,16 @@ export class InMemoryAdmissionBackend implements AdmissionBackend {
     const line = this.#lines.get(queue)
     if (!line || line.held.has(request.waiterId)) return { admitted: true }
     const now = this.#clock()
-    const { concurrency = Infinity, rateLimit, retryMs = RETRY_MS } = line.config
-    this.#prune(line, now - MISSED_RETRIES * retryMs)
-    if (line.window && line.window.endsAt <= now) line.window = undefined
-    if (rateLimit && line.window && line.window.admitted >= rateLimit.limit) {
-      return { admitted: false, retryAt: line.window.endsAt }
-    }
+    const { rateLimit, retryMs = RETRY_MS } = line.config
+    this.#prune(line, now - LATE_RETRIES * retryMs)
     const waiter = this.#stand(line, request, now)
-    const full = line.held.size >= concurrency
-    if (full || this.#best(line)[0] !== waiter) return { admitted: false, retryAt: now + retryMs }
+    const free = this.#free(line, now)
+    if (!this.#isAmongNext(line, waiter, free)) {
+      const { window } = line
+      const isSpent = rateLimit && window && window.admitted >= rateLimit.limit
+      waiter.dueAt = isSpent ? window.endsAt : now + retryMs
+      return { admitted: false, retryAt: waiter.dueAt }
+    }
     line.waiting.delete(waiter.id)
     line.held.add(waiter.id)
     if (line.config.fairness === 'key') this.#served(line.served, waiter.key)
@@ -87,9 +88,9 @@ export class InMemoryAdmissionBackend implements AdmissionBackend {
     const line = this.#lines.get(queue)
     line?.waiting.delete(waiterId)
     if (!line?.held.delete(waiterId)) return
-    const free = (line.config.concurrency ?? Infinity) - line.held.size
-    const next = this.#best(line, free).map(({ id }) => id)
-    for (const listener of this.#listeners) listener(queue, next)
+    const next = this.#inOrder(line).slice(0, this.#free(line, this.#clock()))
+    const ids = next.map(({ id }) => id)
+    for (const listener of this.#listeners) listener(queue, ids)
   }
 
   onFreed(listener: (queue: string, next?: readonly string[]) => void): () => void {
@@ -100,13 +101,26 @@ export class InMemoryAdmissionBackend implements AdmissionBackend {
   #stand(line: Line, { waiterId, key = waiterId, priority = 0 }: AdmissionRequest, now: number) {
     const known = line.waiting.get(waiterId)
     const arrival = known?.arrival ?? ++this.#counter
-    const waiter: Waiter = { id: waiterId, key, priority, arrival, seenAt: now }
+    const waiter: Waiter = { id: waiterId, key, priority, arrival, dueAt: now }
     line.waiting.set(waiterId, waiter)
     return waiter
   }
 
-  #prune({ waiting }: Line, seenBefore: number): void {
-    for (const [id, { seenAt }] of waiting) if (seenAt < seenBefore) waiting.delete(id)
+  #prune({ waiting }: Line, dueBefore: number): void {
+    for (const [id, { dueAt }] of waiting) if (dueAt < dueBefore) waiting.delete(id)
+  }
+
+  /** Slots that can be given now. */
+  #free(line: Line, now: number): number {
+    if (line.window && line.window.endsAt <= now) line.window = undefined
+    const { concurrency = Infinity, rateLimit } = line.config
+    const left = rateLimit ? rateLimit.limit - (line.window?.admitted ?? 0) : Infinity
+    return Math.max(0, Math.min(concurrency - line.held.size, left))
+  }
+
+  #isAmongNext(line: Line, waiter: Waiter, slots: number): boolean {
+    if (slots === 0 || slots >= line.waiting.size) return slots > 0
+    return this.#inOrder(line).slice(0, slots).includes(waiter)
   }
 
   /** In the order of service: the first is forgotten first, and then counts as never served. */
@@ -117,26 +131,28 @@ export class InMemoryAdmissionBackend implements AdmissionBackend {
     for (const oldest of served.keys()) return void served.delete(oldest)
   }
 
-  /** Who has the next slots, best first. */
-  #best(line: Line, slots = 1): Waiter[] {
-    const { fairness, order } = line.config
-    const latest = order === 'lifo' ? -1 : 1
-    const chosen: Waiter[] = []
-    // Keys that would be served by the slots chosen so far.
+  /** Everybody who waits, in the order of service. */
+  #inOrder(line: Line): Waiter[] {
+    const latest = line.config.order === 'lifo' ? -1 : 1
+    const sorted = [...line.waiting.values()].sort(
+      (a, b) => b.priority - a.priority || latest * (a.arrival - b.arrival)
+    )
+    if (line.config.fairness !== 'key') return sorted
+    const ordered: Waiter[] = []
+    // Keys as they will have been served when it is the turn of the next.
     const served = new Map<string, number>()
-    const servedAt = ({ key }: Waiter) =>
-      fairness === 'key' ? (served.get(key) ?? line.served.get(key) ?? 0) : 0
-    const isBefore = (a: Waiter, b: Waiter) =>
-      (b.priority - a.priority || servedAt(a) - servedAt(b) || latest * (a.arrival - b.arrival)) < 0
-    while (chosen.length < Math.min(slots, line.waiting.size)) {
-      let best: Waiter | undefined
-      for (const waiter of line.waiting.values()) {
-        if (chosen.includes(waiter)) continue
-        if (!best || isBefore(waiter, best)) best = waiter
+    const servedAt = (key: string) => served.get(key) ?? line.served.get(key) ?? 0
+    for (const equals of Map.groupBy(sorted, ({ priority }) => priority).values()) {
+      let keys = [...Map.groupBy(equals, ({ key }) => key)]
+      keys.sort(([a], [b]) => servedAt(a) - servedAt(b))
+      for (let round = 0; keys.length > 0; round++) {
+        for (const [key, waiters] of keys) {
+          ordered.push(waiters[round])
+          served.set(key, this.#counter + ordered.length)
+        }
+        keys = keys.filter(([, waiters]) => waiters.length > round + 1)
       }
-      chosen.push(best!)
-      served.set(best!.key, this.#counter + chosen.length)
     }
-    return chosen
+    return ordered
   }
 }

@@ -35,6 +35,8 @@ export function checkQueue(where: string, config: QueueConfig): void {
   if (rateLimit !== undefined) {
     whole('rateLimit.limit', rateLimit?.limit)
     whole('rateLimit.periodMs', rateLimit?.periodMs)
+    const other = Object.keys(rateLimit).find((key) => key !== 'limit' && key !== 'periodMs')
+    if (other !== undefined) refuse(`rateLimit.${other}`, 'is unknown: it has limit and periodMs')
   }
   if (fairness !== undefined && fairness !== 'key') refuse('fairness', "must be 'key'")
   if (order !== undefined && order !== 'fifo' && order !== 'lifo') {

@@ -86,6 +86,7 @@ export class StepQueues {
     let answer: Admission
     try {
       answer = await backend.tryAdmit(queue, { waiterId, priority, key })
+      if (typeof answer?.admitted !== 'boolean') throw new TypeError('the backend gave no answer')
     } catch (error) {
       report(error, `the admission of step ${waiterId} to queue "${queue}"`)
       answer = { admitted: false, retryAt: clock() + RETRY_MS }

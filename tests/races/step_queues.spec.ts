@@ -310,6 +310,18 @@ test.group('Step queues | a backend that fails', (group) => {
     assert.lengthOf(world.held.sent, 1)
   })
 
+  test('so does one that answers with nothing', async ({ assert }) => {
+    const admission = new InMemoryAdmissionBackend({ clock: world.time.clock })
+    const engine = world.engine({ transport: 'held', admission })
+    register(engine)
+    admission.tryAdmit = () => Promise.resolve(undefined as never)
+    await engine.start('w', {}, 'a')
+    await world.parked('a')
+    const { wakeAt } = await world.run('a')
+    assert.equal(wakeAt, world.time.now + RETRY_MS)
+    assert.include(String(world.reports), 'the backend gave no answer')
+  })
+
   test('a backend that does not tell who is next has every waiter asked again', async ({
     assert,
   }) => {
@@ -353,6 +365,14 @@ test.group('Step queues | a backend that fails', (group) => {
     assert.throws(
       () => engine.registerQueue({ name: 'q', limit: 1 } as never),
       /registerQueue: limit of queue "q" is no option of a queue/
+    )
+    assert.throws(
+      () =>
+        engine.registerQueue({
+          name: 'q',
+          rateLimit: { limit: 1, periodMs: 1, burst: 2 } as never,
+        }),
+      /registerQueue: rateLimit.burst of queue "q" is unknown/
     )
   })
 

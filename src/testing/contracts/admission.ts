@@ -223,6 +223,36 @@ export const ADMISSION_CASES: readonly AdmissionCase[] = [
     },
   },
   {
+    title: 'who waits for the next window keeps its place, and is not overtaken',
+    async run(bench) {
+      bench.register({ rateLimit: { limit: 2, periodMs: 60_000 } })
+      await bench.admits('a')
+      await bench.admits('b')
+      await bench.denies('low')
+      await bench.denies('lowest', { priority: -1 })
+      await bench.denies('high', { priority: 9 })
+      bench.now += 60_000
+      await bench.denies('newcomer')
+      await bench.denies('lowest', { priority: -1 })
+      await bench.admits('low')
+      await bench.admits('high', { priority: 9 })
+      await bench.denies('newcomer')
+    },
+  },
+  {
+    title: 'who waits for the next window and does not come holds up nobody for long',
+    async run(bench) {
+      bench.register({ rateLimit: { limit: 1, periodMs: 60_000 }, retryMs: 1000 })
+      await bench.admits('a')
+      await bench.denies('gone')
+      await bench.denies('there')
+      bench.now += 60_000
+      await bench.denies('there')
+      bench.now += 3_000
+      await bench.admits('there')
+    },
+  },
+  {
     title: 'registering a queue again changes its caps and frees no slot',
     async run(bench) {
       bench.register({ concurrency: 1 })
