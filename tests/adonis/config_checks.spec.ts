@@ -60,6 +60,11 @@ const RETENTION_REFUSED: [title: string, retention: unknown, message: string][] 
     'config.retention.policies[0].scope has no predicate "workfow"',
   ],
   [
+    'a time that is none',
+    { policies: [{ statuses: ['failed'], maxAge: '1d', scope: { createdBefore: '2020' } }] },
+    'config.retention.policies[0].scope needs epoch ms for createdBefore, got "2020"',
+  ],
+  [
     'a number of runs that is none',
     { policies: [{ statuses: ['failed'], maxCount: 1.5, scope: {} }] },
     'config.retention.policies[0].maxCount must be a whole number of at least 0, got 1.5',

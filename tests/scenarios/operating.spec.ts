@@ -88,6 +88,11 @@ for (const kind of await storesUnderTest()) {
         [{ attributes: { key: 'a', op: 'eq', value: 1 } }, /no list for attributes/],
         [{ statuses: 'suspended' }, /no list for statuses/],
         [{ namespace: null }, /null for namespace/],
+        [{ createdBefore: '2020-01-01' }, /needs epoch ms for createdBefore, got "2020-01-01"/],
+        [{ updatedAfter: Number.NaN }, /needs epoch ms for updatedAfter, got NaN/],
+        [{ tag: 5 }, /needs text for tag, got 5/],
+        [{ attributes: [{ key: 'a', op: '=', value: 1 }] }, /no operator for attribute "a"/],
+        [{ attributes: [null] }, /needs a key for attributes/],
         ...['w', 7, null, undefined, [], new Map([['workflow', 'x']]), Promise.resolve({})].map(
           (what): [unknown, RegExp] => [what, /must be an object\. Pass \{\} if every run is meant/]
         ),

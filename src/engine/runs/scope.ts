@@ -2,7 +2,7 @@
  * Scopes of verbs that act on many runs: refused when a predicate got lost on the way.
  */
 import { InvalidArgumentError } from '../../errors.ts'
-import type { RunFilter } from '../../types/query.ts'
+import type { AttributeFilter, RunFilter } from '../../types/query.ts'
 import type { RunStatus } from '../../types/run.ts'
 
 /** Whether a predicate is a list. */
@@ -60,8 +60,26 @@ function predicateProblem(key: string, value: unknown): string | undefined {
   if (PREDICATES[key as keyof typeof PREDICATES] && !Array.isArray(value)) {
     return `has no list for ${key}`
   }
+  // Compared with a column of numbers, text may select every run.
+  if (isBound(key) && !isEpochMs(value)) return `needs epoch ms for ${key}, got ${describe(value)}`
+  if (TEXTS.includes(key) && typeof value !== 'string') {
+    return `needs text for ${key}, got ${describe(value)}`
+  }
+  return key === 'attributes' ? attributesProblem(value as AttributeFilter[]) : undefined
+}
+
+function attributesProblem(attributes: readonly AttributeFilter[]): string | undefined {
+  for (const filter of attributes) {
+    const key: unknown = filter?.key
+    if (typeof key !== 'string') return `needs a key for attributes, got ${describe(key)}`
+    if (!OPERATORS.includes(filter.op)) {
+      return `has no operator for attribute "${key}": use ${OPERATORS.join(', ')}`
+    }
+  }
   return undefined
 }
+
+const TEXTS: readonly string[] = ['workflow', 'status', 'namespace', 'tag', 'origin', 'idPrefix']
 
 const OPERATORS: readonly string[] = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte']
 
@@ -73,6 +91,11 @@ const BOUNDS = [
   'wakeBefore',
 ] as const
 
+const isBound = (key: string): boolean => (BOUNDS as readonly string[]).includes(key)
+
+const isEpochMs = (value: unknown): value is number =>
+  typeof value === 'number' && !Number.isNaN(value)
+
 /** Throws for a listing whose values no store could compare. */
 export function checkQuery(verb: string, query: RunFilter): void {
   const refuse = (what: string, problem: string) => {
@@ -80,7 +103,7 @@ export function checkQuery(verb: string, query: RunFilter): void {
   }
   for (const bound of BOUNDS) {
     const value: unknown = query[bound]
-    if (value === undefined || (typeof value === 'number' && !Number.isNaN(value))) continue
+    if (value === undefined || isEpochMs(value)) continue
     refuse(bound, `must be epoch ms, got ${describe(value)}`)
   }
   for (const { key, op } of query.attributes ?? []) {
