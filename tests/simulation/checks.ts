@@ -120,7 +120,7 @@ export class Checks implements Watcher {
       this.#settledAt.set(where, time.now)
       if (after.status === 'completed') this.#options.payloads.completed(after, by)
     }
-    this.#options.slots.rowChanged(after, by)
+    this.#options.slots.rowChanged(before, after, by)
     if (after.seq === -1 && after.attempts === 0) this.#unwoundAt.delete(after.runId)
     else if (after.seq === -1 && !before?.attempts) this.#unwoundAt.set(after.runId, time.now)
     this.#ordered(before, after, by)

@@ -39,10 +39,10 @@ export class Slots {
     this.#fail = world.fail
   }
 
-  rowChanged(row: StepCheckpoint, by: Operation): void {
+  rowChanged(before: StepCheckpoint | undefined, row: StepCheckpoint, by: Operation): void {
     const [, leafId] = /^s(\d+)$/.exec(row.name) ?? []
     if (leafId === undefined || !isQueued(Number(leafId)) || by.name !== 'commitTurn') return
-    if (row.status !== 'pending') return
+    if (row.status !== 'pending' || isSameDispatch(before, row)) return
     this.#out.set(row.stepId, { process: by.process, row })
     const others = [...this.#out.values()].filter((one) => one.process === by.process)
     const out = others.filter((one) => this.#isOut(one.row))
@@ -58,3 +58,7 @@ export class Slots {
     return this.#out.has(stepId)
   }
 }
+
+/** A later deadline is no dispatch. */
+const isSameDispatch = (before: StepCheckpoint | undefined, row: StepCheckpoint): boolean =>
+  before?.status === 'pending' && before.enqueuedAt.getTime() === row.enqueuedAt.getTime()
