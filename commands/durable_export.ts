@@ -2,10 +2,12 @@
  * `node ace durable:export`: runs with their histories as JSON, to be kept beside the code and replayed
  * against it.
  */
+import { createHash } from 'node:crypto'
 import { mkdir, stat, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { args, flags } from '@adonisjs/core/ace'
 import { RunCommand } from '../src/adonis/run_command.ts'
+import { messageOf } from '../src/foundation/failure.ts'
 import { VERSION } from '../src/foundation/package_version.ts'
 import {
   type ExportedHistory,
@@ -135,11 +137,23 @@ export default class DurableExport extends RunCommand {
   ): Promise<void> {
     if (this.out === undefined) return this.print(historyText(history, several).trimEnd())
     const file = folder === undefined ? this.out : join(folder, fileNameOf(String(history.run.id)))
-    await writeFile(this.#path(file), historyText(history))
+    try {
+      await mkdir(dirname(this.#path(file)), { recursive: true })
+      await writeFile(this.#path(file), historyText(history))
+    } catch (error) {
+      this.refuse(`--out=${this.out}: ${messageOf(error)}`)
+    }
     this.logger.logError(this.logger.prepareSuccess(`${visible(String(history.run.id))} → ${file}`))
   }
 }
 
-/** One file for each id, whatever it holds. */
-const fileNameOf = (runId: string): string =>
-  `${encodeURIComponent(runId).replaceAll('*', '%2A')}.json`
+/** Longest name of a file without its suffix; systems take 255 bytes. */
+const LONGEST_NAME = 200
+
+/** One file for each id, whatever it holds and however long it is. */
+function fileNameOf(runId: string): string {
+  const name = encodeURIComponent(runId).replaceAll('*', '%2A')
+  if (name.length <= LONGEST_NAME) return `${name}.json`
+  const digest = createHash('sha256').update(runId).digest('hex')
+  return `${name.slice(0, LONGEST_NAME - digest.length)}${digest}.json`
+}

@@ -44,7 +44,7 @@ export default class MakeWorkflow extends BaseCommand {
       return
     }
     const { schedule } = this
-    if (schedule !== undefined && !/^[\w*/,\- #?]+$/.test(schedule.trim())) {
+    if (schedule !== undefined && !isPattern(schedule.trim())) {
       this.logger.error(`--schedule="${schedule}" is no cron pattern, such as '0 6 * * 1'`)
       this.exitCode = 1
       return
@@ -69,3 +69,6 @@ export default class MakeWorkflow extends BaseCommand {
     })
   }
 }
+
+/** Five fields, or six with seconds first. */
+const isPattern = (text: string): boolean => /^[\w*/,\-#?]+(\s+[\w*/,\-#?]+){4,5}$/.test(text)

@@ -88,6 +88,25 @@ test.group('durable:export', () => {
     )
   })
 
+  test('makes the folder that --out names a file in, and short names for long ids', async ({
+    assert,
+  }) => {
+    const { app, store, run } = await rig()
+    const long = ['ü'.repeat(100), `${'ü'.repeat(99)}x`]
+    for (const id of ['a', ...long]) await store.createRun(storedRun(id))
+    const one = await run(DurableExport, ['a', '--out=tests/histories/a.json'])
+    assert.isNotOk(one.exitCode)
+    assert.deepEqual(await readdir(app.makePath('tests/histories')), ['a.json'])
+    const several = await run(DurableExport, [...long, '--out=histories'])
+    assert.isNotOk(several.exitCode)
+    const files = await readdir(app.makePath('histories'))
+    assert.lengthOf(files, 2)
+    for (const file of files) assert.isAtMost(file.length, 255)
+    const under = await run(DurableExport, ['a', '--out=tests/histories/a.json/b.json'])
+    assert.equal(under.exitCode, 1)
+    assert.include(under.stderr.join(), '--out=tests/histories/a.json/b.json: E')
+  })
+
   test('one that is missing is told after the others were written', async ({ assert }) => {
     const { app, store, run } = await rig()
     await store.createRun(storedRun('a'))

@@ -65,9 +65,11 @@ test.group('make:workflow', () => {
     const { read } = await make(['report', '--schedule=0 6 * * 1'])
     const source = await read('app/workflows/report_workflow.ts')
     assert.include(source, "static schedule = { cron: '0 6 * * 1' }")
-    const { command } = await make(['report', `--schedule=' }; evil()`])
-    command.assertExitCode(1)
-    assert.include(command.logger.getLogs()[0].message, 'is no cron pattern')
+    for (const pattern of ["' }; evil()", "0 6 * * '", 'hello', '0 6 * *', '0 6 * * 1 1 1']) {
+      const { command } = await make(['report', `--schedule=${pattern}`])
+      command.assertExitCode(1)
+      assert.include(command.logger.getLogs()[0].message, 'is no cron pattern')
+    }
   })
 
   test('leaves an existing file alone unless it is forced', async ({ assert }) => {
