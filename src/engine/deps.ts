@@ -6,7 +6,7 @@ import { InvalidArgumentError } from '../errors.ts'
 import type { AdmissionBackend } from '../flow/port.ts'
 import { backendProblem } from '../flow/queue_config.ts'
 import { type Clock, type Timers, systemClock, systemTimers } from '../foundation/clock.ts'
-import { parseDuration } from '../foundation/duration.ts'
+import { isDurationMs, parseDuration } from '../foundation/duration.ts'
 import { messageOf } from '../foundation/failure.ts'
 import { randomId } from '../foundation/ids.ts'
 import { DEFAULT_MAX_PAYLOAD_BYTES } from '../foundation/json.ts'
@@ -169,7 +169,7 @@ function turnSettings(deps: WorkflowEngineDeps): TurnSettings {
   const { remoteRedispatchMs, reconcileMs = 5 * MINUTE } = deps
   return {
     instanceId: deps.instanceId ?? randomId(),
-    leaseMs: count('leaseMs', deps.leaseMs, 30_000, 1),
+    leaseMs: leaseOf(deps.leaseMs),
     reconcileMs: Number.isFinite(reconcileMs) && reconcileMs >= 0 ? reconcileMs : 5 * MINUTE,
     remoteRedispatchMs:
       remoteRedispatchMs === undefined
@@ -180,7 +180,9 @@ function turnSettings(deps: WorkflowEngineDeps): TurnSettings {
     trackStepStart: deps.trackStepStart ?? true,
     webhookUrl: functionOf('webhookUrl', deps.webhookUrl),
     eventBufferTtl:
-      deps.eventBufferTtl === undefined ? undefined : parseDuration(deps.eventBufferTtl),
+      deps.eventBufferTtl === undefined
+        ? undefined
+        : durationOf('eventBufferTtl', deps.eventBufferTtl, 0),
     compensationRetries: count('compensationRetries', deps.compensationRetries, 1, 1),
     compensationTimeoutMs: count('compensationTimeoutMs', deps.compensationTimeoutMs, 5 * MINUTE),
     continuations: continuationSettings(deps.continuations),
@@ -207,10 +209,17 @@ function count(key: string, value: number | undefined, fallback: number, least =
   )
 }
 
+/** Whole, as the columns are that it is compared with. */
+function leaseOf(value: number | undefined): number {
+  const ms = count('leaseMs', value, 30_000, 1)
+  if (isDurationMs(ms)) return Math.ceil(ms)
+  throw new InvalidArgumentError('WorkflowEngine: leaseMs', `must be finite, got ${ms}`)
+}
+
 function durationOf(key: string, value: number | string | undefined, fallback: number): number {
   if (value === undefined) return fallback
   try {
-    return parseDuration(value)
+    return Math.ceil(parseDuration(value))
   } catch (error) {
     throw new InvalidArgumentError(`WorkflowEngine: ${key}`, `cannot be used: ${messageOf(error)}`)
   }

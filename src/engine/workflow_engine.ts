@@ -46,6 +46,7 @@ import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
 import type { RedispatchResult } from './runs/redispatcher.ts'
 import { resultOfTurn } from './runs/result.ts'
+import { checkListener } from './listeners.ts'
 import { checkQuery } from './runs/scope.ts'
 import { retryWithInput } from './runs/retrier.ts'
 import type { WaitOptions } from './runs/waiter.ts'
@@ -268,23 +269,23 @@ export class WorkflowEngine implements EngineApi {
   }
 
   subscribe(listener: EngineListener): () => void {
-    return this.#parts.hub.subscribe(listener)
+    return this.#parts.hub.subscribe(checkListener('subscribe', listener))
   }
 
   onDead(listener: (run: WorkflowRun) => void): () => void {
-    return this.#parts.deadLetters.onDead(listener)
+    return this.#parts.deadLetters.onDead(checkListener('onDead', listener))
   }
 
   onCancel(listener: (runId: string) => void): () => void {
-    return this.#parts.canceller.onCancel(listener)
+    return this.#parts.canceller.onCancel(checkListener('onCancel', listener))
   }
 
   onStalled(listener: StalledListener): () => void {
-    return this.#parts.stalled.onStalled(listener)
+    return this.#parts.stalled.onStalled(checkListener('onStalled', listener))
   }
 
   onEvict(listener: EvictListener): () => void {
-    return this.#parts.retention.onEvict(listener)
+    return this.#parts.retention.onEvict(checkListener('onEvict', listener))
   }
 
   async unservedOnErrorRoutes(): Promise<{ workflow: string; route: OnErrorRoute }[]> {

@@ -10,6 +10,7 @@ import {
 } from '../errors.ts'
 import type { Clock } from '../foundation/clock.ts'
 import { toStored } from '../foundation/json.ts'
+import { keyProblem } from '../foundation/keys.ts'
 import { mapBounded } from '../foundation/pool.ts'
 import type { ScheduleRows } from '../store/ports/schedule_rows.ts'
 import type { RunResult } from '../types/run.ts'
@@ -151,6 +152,8 @@ export class ScheduleClient {
     checkSchedule(id, schedule)
     if (this.#options.isTaken(id)) throw taken(id)
     const workflow = workflowName(ref)
+    const problem = keyProblem(workflow)
+    if (problem) throw new InvalidArgumentError(`schedule "${id}": its workflow`, problem)
     await cadenceOf(id, options)
     const what = `the options of schedule "${id}"`
     const spec = toStored(options, what, this.#options.maxPayloadBytes)

@@ -1,5 +1,6 @@
 /*
- * Listeners of cancels: told of each run that this process cancels, whatever asked for it.
+ * Listeners of cancels: told of each run that this process cancels, whatever asked for it. And what is no
+ * listener of anything.
  */
 import { test } from '@japa/runner'
 import { storesUnderTest, useWorld } from '../helpers/engines.ts'
@@ -54,5 +55,19 @@ test.group('onCancel', (group) => {
     await engine.cancel('r', { compensate: true })
     await world.ended('r')
     assert.deepEqual(heard, ['r', 'undone'])
+  })
+})
+
+test.group('what is no listener', (group) => {
+  const world = useWorld(group, memory)
+
+  test('is refused by name', ({ assert }) => {
+    const engine = world.engine()
+    for (const verb of ['onCancel', 'onDead', 'onEvict', 'onStalled', 'subscribe'] as const) {
+      assert.throws(
+        () => engine[verb](undefined as never),
+        `${verb}: the listener must be a function, got undefined`
+      )
+    }
   })
 })

@@ -171,6 +171,7 @@ test.group('persisted schedules | what is refused', (group) => {
       [{ everyMs: undefined }, /^schedule "sync" needs exactly one of everyMs and cron$/],
       [{ cron: '0 2 * * *' }, /^schedule "sync" needs exactly one of everyMs and cron$/],
       [{ jitter: 'soon' }, /^schedule "sync" jitter cannot be used/],
+      [{ workflow: '' }, /^schedule "sync": its workflow must not be empty/],
       [{ everyMs: undefined, cron: '0 0 30 2 *' }, /^schedule "sync": cron "0 0 30 2 \*" cannot/],
       [{ id: '' }, /^schedule "": the key must not be empty$/],
     ] as const) {

@@ -45,6 +45,33 @@ for (const kind of kinds.filter(({ name }) => KINDS.includes(name))) {
       )
     })
 
+    test('times that are no whole milliseconds do', async ({ assert }) => {
+      const engine = world.engine({
+        leaseMs: 30_000.5,
+        stalledAfter: 1000.5,
+        retention: { completed: 500.5 },
+        transport: 'held',
+      })
+      engine.register('quick', '1', async () => 1)
+      engine.register('order', '1', (ctx) => ctx.step('charge', null))
+      listen(engine)
+      await engine.start('quick', null, 'quick')
+      await engine.start('order', null, 'order')
+      await world.ended('quick')
+      await world.parked('order')
+      await world.time.advance(2000)
+      assert.equal(await engine.sweepRetention(), 1)
+      const told = await engine.sweepStalled()
+      assert.deepEqual(
+        told.map(({ run }) => run.id),
+        ['order']
+      )
+      assert.throws(
+        () => world.engine({ leaseMs: Infinity }),
+        'WorkflowEngine: leaseMs must be finite, got Infinity'
+      )
+    })
+
     test('a run that is still pending is told of too', async ({ assert }) => {
       const nobody = { dispatch: () => {} }
       const engine = world.engine({ runDispatcher: nobody })

@@ -82,7 +82,7 @@ function checkPolicyScope(scope: RunFilter, key: string): void {
 
 function ageOf(age: unknown, key: string): number {
   try {
-    return parseDuration(age as string | number)
+    return Math.ceil(parseDuration(age as string | number))
   } catch (error) {
     fail(key, `cannot be used: ${messageOf(error)}`)
   }
