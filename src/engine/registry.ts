@@ -60,7 +60,9 @@ export class Registry implements WorkflowLookup {
     checkQuota(`register: concurrency of workflow "${name}"`, options.concurrency)
     checkHandlers(name, options)
     checkEventBatch(name, options.eventBatch)
-    for (const tag of options.tags ?? []) {
+    const { tags = [] } = options
+    if (!Array.isArray(tags)) check(`register: tags of workflow "${name}"`, 'must be a list')
+    for (const tag of tags) {
       check(`register: tag ${JSON.stringify(tag)} of workflow "${name}"`, keyProblem(tag))
     }
     const versions = this.#workflows.get(name) ?? new Map<string, RegisteredWorkflow>()

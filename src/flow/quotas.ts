@@ -60,6 +60,9 @@ export function checkQuota(
     throw new InvalidArgumentError(what, 'needs a key')
   }
   if (typeof limit !== 'function') checkLimit(`${what}: limit`, limit)
+  if (!Array.isArray(countStatuses)) {
+    throw new InvalidArgumentError(`${what}: countStatuses`, 'must be a list')
+  }
   const wrong = countStatuses.find((status) => !STATUSES.includes(status))
   if (wrong === undefined) return
   throw new InvalidArgumentError(

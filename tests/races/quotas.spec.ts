@@ -92,11 +92,16 @@ test.group('Quotas and singletons | what cannot be registered', () => {
       [{ concurrency: { limit: 1 } }, /concurrency of workflow "w" needs a key/],
       [{ concurrency: { key, limit: 1.5 } }, /limit must be a whole number/],
       [{ concurrency: { key, limit: 1, countStatuses: ['gone'] } }, /knows no "gone"/],
+      [{ concurrency: { key, limit: 1, countStatuses: 'failed' } }, /countStatuses must be a list/],
+      [{ tags: 'eu' }, /tags of workflow "w" must be a list/],
     ]
     for (const [options, message] of wrong) {
       assert.throws(() => engine.register('w', '1', async () => {}, options), message)
     }
     await assert.rejects(() => engine.start('w', null, 'r'), /not registered/)
+    engine.register('w', '1', async () => {})
+    const text = { tags: 'eu' as never }
+    await assert.rejects(() => engine.start('w', null, 'r', text), /start: tags must be a list/)
     engine.register('w', '1', async () => {}, { singleton: { key: () => 7 as never } })
     const refused = await engine.start('w', null, 'r').catch((error: unknown) => error)
     assert.instanceOf(refused, InvalidArgumentError)

@@ -150,7 +150,9 @@ function check(what: string, problem: string | undefined): void {
 }
 
 function checkOptions(options: StartOptions): void {
-  for (const tag of options.tags ?? []) {
+  const { tags = [] } = options
+  if (!Array.isArray(tags)) throw new InvalidArgumentError('start: tags', 'must be a list')
+  for (const tag of tags) {
     check(`start: tag ${JSON.stringify(tag)}`, keyProblem(tag))
   }
   if (options.namespace) check('start: the namespace', keyProblem(options.namespace))
