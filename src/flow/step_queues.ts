@@ -73,9 +73,14 @@ export class StepQueues {
     this.#options.backend.registerQueue(config)
   }
 
-  /** Steps that name this queue have to ask. */
+  /** Steps that name this queue have to ask; also when the backend could not tell. */
   gates(queue: string): boolean {
-    return this.#options.backend.handles(queue)
+    try {
+      return this.#options.backend.handles(queue)
+    } catch (error) {
+      this.#options.report(error, `whether queue "${queue}" is a gate`)
+      return true
+    }
   }
 
   /** Asks for a slot. Never rejects: a backend that cannot answer denies for a second. */

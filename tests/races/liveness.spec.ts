@@ -387,6 +387,26 @@ test.group('Liveness | in process', (group) => {
     assert.equal(error?.code, 'remote_step_timeout')
   })
 
+  test('a window that is longer than a timer can be is waited for to its end', async ({
+    assert,
+  }) => {
+    const { time } = world
+    const timers = {
+      after: (ms: number, fn: () => void) => time.after(Math.min(ms, WINDOW_MS / 4), fn),
+      every: (ms: number, fn: () => void) => time.every(ms, fn),
+    }
+    const engine = world.engine({ leaseMs: LEASE_MS, timers })
+    engine.handle('call', () => new Promise(() => {}))
+    engine.register('w', '1', (ctx) => ctx.step('call', null, { timeoutMs: WINDOW_MS }))
+    await engine.start('w', null, 'r')
+    await world.quiet()
+    await world.time.advance(WINDOW_MS - 1)
+    assert.equal(await world.status('r'), 'running')
+    await world.time.advance(1)
+    const error = await world.errorOf('r')
+    assert.equal(error?.code, 'remote_step_timeout')
+  })
+
   test('a handler that beats is not', async ({ assert }) => {
     const engine = world.engine({ leaseMs: LEASE_MS })
     let end = () => {}

@@ -310,6 +310,26 @@ test.group('Step queues | a backend that fails', (group) => {
     assert.lengthOf(world.held.sent, 1)
   })
 
+  test('so does one that cannot tell whether a queue is one', async ({ assert }) => {
+    const admission = new InMemoryAdmissionBackend({ clock: world.time.clock })
+    const engine = world.engine({ transport: 'held', admission })
+    register(engine)
+    const { handles, tryAdmit } = admission
+    admission.handles = () => {
+      throw new Error('no redis')
+    }
+    admission.tryAdmit = () => Promise.reject(new Error('no redis'))
+    await engine.start('w', {}, 'a')
+    await world.parked('a')
+    assert.isEmpty(world.held.sent)
+    assert.include(String(world.reports), 'no redis')
+    Object.assign(admission, { handles, tryAdmit })
+    await world.time.advance(RETRY_MS)
+    await engine.resumeDueTimers()
+    await world.quiet()
+    assert.lengthOf(world.held.sent, 1)
+  })
+
   test('so does one that answers with nothing', async ({ assert }) => {
     const admission = new InMemoryAdmissionBackend({ clock: world.time.clock })
     const engine = world.engine({ transport: 'held', admission })

@@ -83,6 +83,8 @@ export class LiveCall {
 
   async #review(): Promise<void> {
     const { dueAt } = this
+    // A timer is shorter than the longest windows.
+    if (this.#turn.now() < dueAt) return this.#wait(dueAt - this.#turn.now())
     const row = await this.#stored()
     if (this.#stopped || this.dueAt > dueAt) return
     if (row === undefined) return this.#wait(RETRY_MS)
