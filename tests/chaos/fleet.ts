@@ -19,6 +19,9 @@ export interface FleetOptions {
 export class Fleet {
   readonly #options: FleetOptions
   readonly #places: (MemberProcess | undefined)[]
+  /** Beside the places: it is not replaced. */
+  #stranger?: MemberProcess
+  readonly #living = new Set<MemberProcess>()
   readonly #arriving = new Set<Promise<unknown>>()
   #deploy: Deploy = 1
   #born = 0
@@ -35,7 +38,7 @@ export class Fleet {
   }
 
   get members(): MemberProcess[] {
-    return this.#places.filter((member) => member !== undefined)
+    return [...this.#places, this.#stranger].filter((member) => member !== undefined)
   }
 
   async begin(): Promise<void> {
@@ -68,9 +71,9 @@ export class Fleet {
   /** One more whose clock is far ahead, until the answer is called. */
   async far(skewMs: number): Promise<() => Promise<void>> {
     const stranger = await this.#spawn(skewMs)
-    this.#places.push(stranger)
+    this.#stranger = stranger
     return async () => {
-      this.#places.splice(this.#places.indexOf(stranger), 1)
+      this.#stranger = undefined
       await this.#end(stranger, () => stranger.kill())
     }
   }
@@ -84,12 +87,13 @@ export class Fleet {
     await this.arrived()
     const all = this.members
     this.#places.fill(undefined)
+    this.#stranger = undefined
     await Promise.all(all.map((member) => this.#stop(member)))
   }
 
   async killAll(): Promise<void> {
     await Promise.allSettled(this.#arriving)
-    await Promise.all(this.members.map((member) => this.#end(member, () => member.kill())))
+    await Promise.all([...this.#living].map((member) => this.#end(member, () => member.kill())))
   }
 
   async #fill(place: number): Promise<void> {
@@ -98,15 +102,17 @@ export class Fleet {
     this.#places[place] = await this.#spawn(Math.round(skew))
   }
 
-  #spawn(skewMs: number): Promise<MemberProcess> {
+  async #spawn(skewMs: number): Promise<MemberProcess> {
     this.#born += 1
-    return MemberProcess.begin({
+    const member = await MemberProcess.begin({
       name: `m${this.#born}-d${this.#deploy}`,
       location: this.#options.location,
       deploy: this.#deploy,
       skewMs,
       leaseMs: LEASE_MS,
     })
+    this.#living.add(member)
+    return member
   }
 
   #later(work: Promise<unknown>): void {
@@ -125,6 +131,7 @@ export class Fleet {
   async #end(member: MemberProcess, end: () => Promise<unknown>): Promise<void> {
     if (member.broke) this.problems.push(`${member.options.name} ended by itself: ${member.output}`)
     await end()
+    this.#living.delete(member)
     const words = member.output.split('\n').filter((line) => line !== '' && !OUTAGE.test(line))
     this.lastWords.push(...new Set(words))
   }
