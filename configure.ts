@@ -1,6 +1,6 @@
 /*
  * `node ace configure @adonis-agora/durable`: registers the provider, the commands and the hooks,
- * publishes the config and a migration, adds the import aliases. Running it again changes nothing.
+ * publishes the config and migrations, adds the import aliases. Running it again changes nothing.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import type Configure from '@adonisjs/core/commands/configure'
@@ -9,7 +9,12 @@ import { stubsRoot } from './stubs/main.ts'
 
 const PACKAGE = '@adonis-agora/durable'
 const LUCID = '@adonisjs/lucid'
-const MIGRATION = 'create_durable_tables'
+/** In the order in which they run. */
+const MIGRATIONS = [
+  'create_durable_tables',
+  'create_durable_transport_tables',
+  'create_durable_transport_messages',
+]
 const ALIASES = {
   '#workflows/*': './app/workflows/*.js',
   '#steps/*': './app/steps/*.js',
@@ -35,10 +40,10 @@ export async function configure(command: Configure): Promise<void> {
   const usesLucid = dependsOn(manifest?.contents, LUCID)
   await codemods.makeUsingStub(stubsRoot, 'config/durable.stub', { usesLucid })
   // A migration does not compile without Lucid; where nothing is known, the application decides.
-  const publishesMigration = usesLucid || !manifest
-  if (publishesMigration) await publishMigration(command, codemods)
+  const publishesMigrations = usesLucid || !manifest
+  if (publishesMigrations) await publishMigrations(command, codemods)
   await addAliases(command, manifest)
-  printNextSteps(command, publishesMigration)
+  printNextSteps(command, publishesMigrations)
 }
 
 interface ManifestFile {
@@ -61,19 +66,23 @@ async function readManifest({ app }: Configure): Promise<ManifestFile | undefine
 const dependsOn = (manifest: Manifest | undefined, name: string): boolean =>
   name in { ...manifest?.dependencies, ...manifest?.devDependencies }
 
-async function publishMigration(
+async function publishMigrations(
   command: Configure,
   codemods: Awaited<ReturnType<Configure['createCodemods']>>
 ): Promise<void> {
   const published = await readdir(command.app.migrationsPath()).catch(() => [])
-  const known = published.find((file) => file.replace(/\.[jt]s$/, '').endsWith(`_${MIGRATION}`))
-  if (known) {
-    command.logger.action(`create migration ${MIGRATION}`).skipped(`${known} exists`)
-    return
+  const now = systemClock()
+  for (const [index, name] of MIGRATIONS.entries()) {
+    const known = published.find((file) => file.replace(/\.[jt]s$/, '').endsWith(`_${name}`))
+    if (known) {
+      command.logger.action(`create migration ${name}`).skipped(`${known} exists`)
+      continue
+    }
+    await codemods.makeUsingStub(stubsRoot, `database/migrations/${name}.stub`, {
+      // They run in this order, also when they are published within one millisecond.
+      migration: { fileName: `${now + index}_${name}.ts` },
+    })
   }
-  await codemods.makeUsingStub(stubsRoot, `database/migrations/${MIGRATION}.stub`, {
-    migration: { fileName: `${systemClock()}_${MIGRATION}.ts` },
-  })
 }
 
 /** Adds what is missing and never touches what is there. */
@@ -96,12 +105,18 @@ async function addAliases(command: Configure, manifest: ManifestFile | undefined
   }
 }
 
-function printNextSteps(command: Configure, migration: boolean): void {
+function printNextSteps(command: Configure, migrations: boolean): void {
+  const tables = migrations
+    ? [
+        'delete the two migrations of transports.db unless you choose that transport',
+        'run node ace migration:run, or leave the tables to the first boot',
+      ]
+    : [
+        `to keep runs in a database, configure ${LUCID}, then choose stores.lucid() as the store in config/durable.ts`,
+      ]
   const steps = [
     'choose a store and a transport in config/durable.ts',
-    migration
-      ? 'run node ace migration:run, or leave the tables to the first boot'
-      : `to keep runs in a database, configure ${LUCID}, then choose stores.lucid() as the store in config/durable.ts`,
+    ...tables,
     'create a workflow with node ace make:workflow',
     'execute runs with node ace durable:work, or set worker.embedded in config/durable.ts',
   ]

@@ -14,7 +14,10 @@ export type {
   EmbeddedWorkerConfig,
   StandaloneConfig,
 } from './src/adonis/define_config.ts'
-export type { AdmissionFactory } from './src/adonis/admissions.ts'
+export { admissions } from './src/adonis/admissions.ts'
+export type { AdmissionFactory, RedisAdmissionConfig } from './src/adonis/admissions.ts'
+export { controlPlanes } from './src/adonis/control_planes.ts'
+export type { ControlPlaneFactory, RedisControlPlaneConfig } from './src/adonis/control_planes.ts'
 export { stores } from './src/adonis/stores.ts'
 export type { LucidStoreConfig, StoreFactory } from './src/adonis/stores.ts'
 export { transports } from './src/adonis/transports.ts'
@@ -232,10 +235,41 @@ export type {
 export type { WakeHint } from './src/store/ports/wake_hints.ts'
 
 // Transports
+export { RedisControlPlane } from './src/control_plane/redis/main.ts'
+export type {
+  AdonisRedisConnection,
+  IoRedisClient,
+  RedisClient,
+  RedisControlPlaneOptions,
+} from './src/control_plane/redis/main.ts'
+export type { ControlPlane } from './src/control_plane/port.ts'
+export { DbTransport } from './src/transport/db/db_transport.ts'
+export type { DbTransportConfig } from './src/transport/db/db_transport.ts'
+export {
+  createDurableTransportTables,
+  dropDurableTransportTables,
+} from './src/transport/db/schema.ts'
+export { BullMQTransport } from './src/transport/bullmq/bullmq_transport.ts'
+export type {
+  BullMQConnection,
+  BullMQDeps,
+  BullMQTransportConfig,
+} from './src/transport/bullmq/bullmq_transport.ts'
+export type {
+  AdaptiveConcurrencyOptions,
+  Concurrency,
+} from './src/transport/concurrency_options.ts'
 export { EventEmitterTransport } from './src/transport/event_emitter/event_emitter_transport.ts'
 export type { EventEmitterTransportConfig } from './src/transport/event_emitter/event_emitter_transport.ts'
 export { InMemoryTransport } from './src/transport/memory/memory_transport.ts'
 export type { InMemoryTransportOptions } from './src/transport/memory/memory_transport.ts'
+export { QueueTransport } from './src/transport/queue/queue_transport.ts'
+export type {
+  QueueAdapter,
+  QueueJob,
+  QueueTransportConfig,
+  WorkerKeyStore,
+} from './src/transport/queue/queue_transport.ts'
 export { TransportPool } from './src/transport/pool.ts'
 export type { PoolMember, TransportHandlers } from './src/transport/pool.ts'
 export type { Transport, TransportErrorHandler } from './src/transport/ports.ts'

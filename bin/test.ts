@@ -1,7 +1,8 @@
 /*
  * Runs the test suite and ends, whatever happens, with one plain line: `N passed, N failed`.
  *
- *   npm test                              everything this machine can serve
+ *   npm test                              everything this machine can serve but the long suites
+ *   npm run test:long                     these (long_suites.ts)
  *   npm test -- tests/replay              one folder; also a file or a glob
  *   npm test -- --files=history --tests="title"    the usual Japa filters
  *   npm test -- --files="tests/api/**"    such a glob is read as a glob, which Japa does not do
@@ -20,6 +21,7 @@ import { expectTypeOf } from '@japa/expect-type'
 import { fileSystem } from '@japa/file-system'
 import { configure, processCLIArgs, run } from '@japa/runner'
 import type { PluginFn } from '@japa/runner/types'
+import { secondsOfLong } from './long_suites.ts'
 import { runShards, shardOf } from './test_shards.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -28,13 +30,15 @@ const EVERYTHING = 'tests/**/*.spec.ts'
 /** How long an idle process may live on after the last test before the leak is reported. */
 const LEAK_GRACE_MS = 15_000
 
-const [paths, flags] = splitArguments(process.argv.slice(2))
+const LONG = '--long'
+const long = process.argv.includes(LONG)
+const [paths, flags] = splitArguments(process.argv.slice(2).filter((arg) => arg !== LONG))
 const [shard, shards] = (process.env.TEST_SHARD ?? '').split('/').map(Number)
 // Not for the suites that tests start themselves.
 delete process.env.TEST_SHARD
 if (paths.length === 0 && flags.length === 0 && shards === undefined) {
   const wanted = Number(process.env.TEST_SHARDS ?? Math.min(2, availableParallelism()))
-  if (wanted > 1) process.exit(await runShards(wanted))
+  if (wanted > 1) process.exit(await runShards(wanted, long ? [LONG] : []))
 }
 let counts = () => ({ total: 0, passed: 0, failed: 0 })
 let finished = false
@@ -80,7 +84,9 @@ function specFiles(wanted: string[]): string[] {
     if (wanted.length && files.length === 0) throw new Error(`No spec file matches "${path}"`)
     return files
   })
-  const files = [...new Set(found)].sort()
+  const sorted = [...new Set(found)].sort()
+  const isWanted = (file: string) => (secondsOfLong(file) !== undefined) === long
+  const files = wanted.length || flags.length ? sorted : sorted.filter(isWanted)
   const own = shards === undefined ? files : shardOf(files, shard, shards)
   return own.map((file) => resolve(ROOT, file))
 }

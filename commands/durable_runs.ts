@@ -68,8 +68,10 @@ export default class DurableRuns extends RunCommand {
   declare json?: boolean
 
   protected async act(): Promise<void> {
+    this.#checkFlags()
     const gateway = await this.gateway()
     if (this.runId !== undefined) return this.#explain(gateway, this.runId)
+    const staleAfter = this.#staleAfter()
     const limit = this.count('limit', this.limit, MOST) ?? DEFAULT_LIMIT
     const runs = await listRuns(gateway, { ...this.#filter(), limit })
     const now = Date.now()
@@ -79,7 +81,7 @@ export default class DurableRuns extends RunCommand {
         gateway.getOpenCheckpoints?.(id) ?? gateway.getCheckpoints(id),
     }
     const live = await attachLiveness(timelines, runs, now)
-    const shown = this.stale === undefined ? live : filterStale(live, this.#staleAfter())
+    const shown = this.stale === undefined ? live : filterStale(live, staleAfter)
     const waiting = (await gateway.waitingFor?.(shown.map(({ run }) => run.id))) ?? {}
     if (this.json) this.printJson(shown.map((one) => rowOf(one, waiting)))
     else this.#printTable(shown, waiting)
@@ -103,8 +105,17 @@ export default class DurableRuns extends RunCommand {
     const { stale = '' } = this
     const ms = parseDurationMs(stale)
     if (ms !== undefined || stale === '') return ms ?? DEFAULT_STALE_MS
-    this.note(`--stale=${stale} is no duration such as 30m: 15m is taken`)
-    return DEFAULT_STALE_MS
+    return this.refuse(`--stale=${visible(stale)} is no duration such as 90s, 30m, 2h or 1d`)
+  }
+
+  /** An id and what selects others would be two commands. */
+  #checkFlags(): void {
+    if (this.runId === undefined) return
+    const { status, workflow, namespace, tag, limit, stale } = this
+    const selecting = Object.entries({ status, workflow, namespace, tag, limit, stale })
+    const [given] = selecting.find(([, value]) => value !== undefined) ?? []
+    if (given === undefined) return
+    this.refuse(`--${given} selects runs of a list: leave it out, or the id`)
   }
 
   #printTable(runs: RunLiveness[], waiting: Record<string, RunWaiting>): void {

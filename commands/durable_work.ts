@@ -57,6 +57,12 @@ export default class DurableWork extends BaseCommand {
   }
 
   async #work(): Promise<void> {
+    const [extra] = this.parsed._
+    if (extra !== undefined) {
+      this.logger.error(`durable:work takes no arguments, got "${extra}"`)
+      this.exitCode = 1
+      return
+    }
     if (!this.#checkFlag('interval', 1) || !this.#checkFlag('drain-timeout', 0)) return
     const role = await this.app.container.make(STORE_ROLE)
     const settings = {
@@ -77,7 +83,7 @@ export default class DurableWork extends BaseCommand {
 
   #checkFlag(name: 'interval' | 'drain-timeout', least: number): boolean {
     const value = name === 'interval' ? this.interval : this.drainTimeout
-    if (value === undefined || value >= least) return true
+    if (value === undefined || (Number.isFinite(value) && value >= least)) return true
     this.logger.error(`--${name} must be a number of milliseconds of at least ${least}`)
     this.exitCode = 1
     return false

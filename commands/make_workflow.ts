@@ -43,6 +43,12 @@ export default class MakeWorkflow extends BaseCommand {
       this.exitCode = 1
       return
     }
+    const [extra] = this.parsed._
+    if (extra !== undefined) {
+      this.logger.error(`make:workflow makes one workflow: "${extra}" is one name too many`)
+      this.exitCode = 1
+      return
+    }
     const { schedule } = this
     if (schedule !== undefined && !isPattern(schedule.trim())) {
       this.logger.error(`--schedule="${schedule}" is no cron pattern, such as '0 6 * * 1'`)

@@ -1,6 +1,7 @@
 /*
  * npm run demo: the shop of examples/shop, with a worker that is killed in the middle of a step. Exits
- * with 0 only if every order, its history and the ledger are right afterwards.
+ * with 0 only if every order, its history and the ledger are right afterwards. `npm run demo --
+ * --transport=db` or `bullmq` dispatches the steps over that.
  *
  * This file only finds the right Node; the story is in demo/story.ts.
  */

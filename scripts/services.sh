@@ -10,15 +10,15 @@
 # uses. `stop` ends only processes that run in its own folder: an answer on a port proves nothing.
 #
 # SERVICES_DIR, PG_PORT, MYSQL_PORT and REDIS_PORT choose the folder and the ports. Data in the folder
-# survives a stop; nothing there is worth keeping. A crash may lose the last commits, unless the server was
-# started with KEEP_COMMITS=yes. Debian and Ubuntu; missing servers are installed when
+# survives a stop (that of Redis does not); nothing there is worth keeping. A crash may lose the last commits.
+# Neither is so of a server that was started with KEEP_COMMITS=yes. Debian and Ubuntu; missing servers are installed when
 # run as root.
 set -euo pipefail
 
 DIR="$(realpath -m "${SERVICES_DIR:-${TMPDIR:-/tmp}/durable-services}")"
 PG_PORT="${PG_PORT:-5432}" MYSQL_PORT="${MYSQL_PORT:-3306}" REDIS_PORT="${REDIS_PORT:-6379}"
-PG_COMMIT=off MYSQL_COMMIT=0
-if [ -n "${KEEP_COMMITS:-}" ]; then PG_COMMIT=on MYSQL_COMMIT=2; fi
+PG_COMMIT=off MYSQL_COMMIT=0 REDIS_COMMIT=no
+if [ -n "${KEEP_COMMITS:-}" ]; then PG_COMMIT=on MYSQL_COMMIT=2 REDIS_COMMIT=yes; fi
 PATH="$PATH:/usr/sbin"
 
 fail() { echo "services: $*" >&2; exit 1; }
@@ -91,7 +91,7 @@ start_redis() {
   if ! pid_of "$DIR/redis/pid" "$DIR/redis" >/dev/null; then
     need_free "$REDIS_PORT" REDIS_PORT
     mkdir -p "$DIR/redis"
-    redis-server --bind 127.0.0.1 --port "$REDIS_PORT" --save '' --appendonly no --daemonize yes --dir "$DIR/redis" --pidfile "$DIR/redis/pid" --logfile "$DIR/redis/log" >/dev/null
+    redis-server --bind 127.0.0.1 --port "$REDIS_PORT" --save '' --appendonly "$REDIS_COMMIT" --daemonize yes --dir "$DIR/redis" --pidfile "$DIR/redis/pid" --logfile "$DIR/redis/log" >/dev/null
     wait_for redis-cli -p "$REDIS_PORT" ping
     wait_for test -s "$DIR/redis/pid"
   fi

@@ -10,6 +10,7 @@ export default defineConfig({
     () => import('@adonisjs/core/providers/app_provider'),
     { file: () => import('@adonisjs/core/providers/repl_provider'), environment: ['repl'] },
     () => import('@adonisjs/lucid/database_provider'),
+    () => import('@adonisjs/redis/redis_provider'),
     () => import('@adonis-agora/durable/durable_provider'),
   ],
   hooks: {

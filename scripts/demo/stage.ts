@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runToEnd } from './commands.ts'
 import { SHOP } from './places.ts'
+import type { DemoTransport } from './transport.ts'
 
 const APP_KEY = randomBytes(16).toString('hex')
 
@@ -18,7 +19,12 @@ const TAIL = 3000
 export class Stage {
   readonly #dir = mkdtempSync(join(tmpdir(), 'durable-shop-'))
   readonly #processes: ShopProcess[] = []
+  readonly #transport: DemoTransport
   #port = 0
+
+  constructor(transport: DemoTransport) {
+    this.#transport = transport
+  }
 
   get url(): string {
     return `http://127.0.0.1:${this.#port}`
@@ -73,6 +79,7 @@ export class Stage {
   #env(name: string): NodeJS.ProcessEnv {
     return {
       ...process.env,
+      ...this.#transport.env,
       NODE_ENV: 'development',
       HOST: '127.0.0.1',
       PORT: String(this.#port),

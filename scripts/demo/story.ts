@@ -1,5 +1,6 @@
 /*
- * The story of the demo, from a fresh checkout to a verdict. Ends the process with 0 or 1.
+ * The story of the demo, from a fresh checkout to a verdict. Ends the process with 0 or 1. Steps are
+ * dispatched over `--transport=eventEmitter`, the default, or another one of transport.ts.
  */
 import { Client } from './client.ts'
 import { CommandError, stopCommands } from './commands.ts'
@@ -10,6 +11,7 @@ import { say, seconds, until } from './progress.ts'
 import type { JournalLine, Report } from './report.ts'
 import { type ShopProcess, Stage } from './stage.ts'
 import { historyTable, ledgerTable } from './tables.ts'
+import { DemoTransport } from './transport.ts'
 
 const FIRST = 'worker 1'
 const SECOND = 'worker 2'
@@ -17,22 +19,55 @@ const SECOND = 'worker 2'
 /** For one thing to happen; on an idle machine everything happens within seconds. */
 const PATIENCE_MS = 45_000
 
-const stage = new Stage()
+const transport = chosenTransport()
+const stage = new Stage(transport)
 process.on('exit', () => {
   stopCommands()
   stage.close()
 })
-process.on('SIGINT', () => process.exit(130))
-process.on('SIGTERM', () => process.exit(143))
+process.on('SIGINT', () => void leave(130))
+process.on('SIGTERM', () => void leave(143))
+
+let leaving = false
 
 try {
-  process.exitCode = (await play()) ? 0 : 1
+  await transport.check()
+  const right = await play()
+  process.exitCode = right ? 0 : 1
 } catch (error) {
-  if (error instanceof CommandError) console.error(`\n${error.output}`)
-  console.error(`\n${stage.tails()}\nThe demo failed: ${(error as Error).message}`)
-  process.exitCode = 1
+  if (!leaving) tell(error as Error)
 } finally {
+  await cleanUp()
+}
+
+function tell(error: Error): void {
+  if (error instanceof CommandError) console.error(`\n${error.output}`)
+  console.error(`\n${stage.tails()}\nThe demo failed: ${error.message}`)
+  process.exitCode = 1
+}
+
+function chosenTransport(): DemoTransport {
+  try {
+    return new DemoTransport(process.argv.slice(2))
+  } catch (error) {
+    console.error(`The demo cannot begin: ${(error as Error).message}`)
+    process.exit(1)
+  }
+}
+
+/** What is interrupted leaves nothing behind either. */
+async function leave(code: number): Promise<void> {
+  leaving = true
+  process.exitCode = code
+  await cleanUp()
+  process.exit(code)
+}
+
+async function cleanUp(): Promise<void> {
+  stopCommands()
   stage.close()
+  // A Redis that is gone keeps nothing that could be removed now.
+  await transport.clear().catch(() => {})
 }
 
 /** Answers whether everything is right. */
@@ -41,7 +76,7 @@ async function play(): Promise<boolean> {
   await stage.open()
   const shop = new Client(stage)
 
-  say('migrating the database')
+  say(`migrating the database; steps are dispatched over ${transport.title}`)
   await stage.ace('migration:run')
   const web = stage.startWeb()
   const first = stage.startWorker(FIRST)

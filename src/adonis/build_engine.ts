@@ -7,6 +7,7 @@ import type { EngineLogger, RunDispatcher } from '../engine/deps.ts'
 import { WorkflowEngine } from '../engine/workflow_engine.ts'
 import { bestEffort } from '../foundation/failure.ts'
 import { bootNonce } from '../foundation/ids.ts'
+import type { ControlPlane } from '../control_plane/port.ts'
 import type { AdmissionBackend } from '../flow/port.ts'
 import type { StateStore } from '../store/state_store.ts'
 import type { PoolMember } from '../transport/pool.ts'
@@ -23,6 +24,7 @@ export interface Built {
   store: StateStore
   /** The first one is the primary transport. */
   members: PoolMember[]
+  controlPlane?: ControlPlane
   admission?: AdmissionBackend
 }
 
@@ -42,6 +44,7 @@ export async function buildEngine(options: BuildOptions): Promise<Built> {
   const context: FactoryContext = { app }
   const members: PoolMember[] = []
   let store: StateStore | undefined
+  let controlPlane: ControlPlane | undefined
   let admission: AdmissionBackend | undefined
   try {
     store = await buildStore(config, context)
@@ -56,23 +59,25 @@ export async function buildEngine(options: BuildOptions): Promise<Built> {
     if (defersConsumers(app, config)) {
       for (const { transport } of members) transport.deferConsumers?.()
     }
+    controlPlane = config.controlPlane && (await resolve(config.controlPlane, context))
     admission = config.admission && (await resolve(config.admission, context))
-    const engine = createEngine(options, { store, members, admission })
+    const engine = createEngine(options, { store, members, controlPlane, admission })
     for (const queue of config.queues ?? []) engine.registerQueue(queue)
-    return { engine, store, members, admission }
+    return { engine, store, members, controlPlane, admission }
   } catch (error) {
-    await closeAll(members, store, admission)
+    await closeAll(members, store, controlPlane, admission)
     throw error
   }
 }
 
 function createEngine(
   { config, logger, isDriving }: BuildOptions,
-  { store, members, admission }: Omit<Built, 'engine'>
+  { store, members, controlPlane, admission }: Omit<Built, 'engine'>
 ): WorkflowEngine {
   const engine: WorkflowEngine = new WorkflowEngine({
     store,
     transports: members,
+    controlPlane,
     admission,
     logger,
     // Two processes with one name must not pass each other's fence.
@@ -83,7 +88,11 @@ function createEngine(
     rehydrate: rehydrateFromSlot,
     runDispatcher:
       config.runDispatcher ??
-      (config.drive === false ? onlyWhile(isDriving, () => engine.runPending()) : undefined),
+      (config.drive === false && !haveRunQueue(members)
+        ? onlyWhile(isDriving, () => engine.runPending())
+        : undefined),
+    // Runs are taken from the run queue once their workflows are registered.
+    drive: false,
     continuations: config.continuations ?? {},
     leaseMs: config.leaseMs,
     maxRecoveryAttempts: config.maxRecoveryAttempts,
@@ -96,6 +105,7 @@ function createEngine(
     compensationTimeoutMs: config.compensationTimeoutMs,
     trackStepStart: config.trackStepStart,
     maxPayloadBytes: config.maxPayloadBytes,
+    scopeReads: config.scopeReads,
     persistedSchedules: config.persistedSchedules,
     webhookUrl: config.webhookUrl,
     eventBufferTtl: config.eventBufferTtl,
@@ -105,9 +115,14 @@ function createEngine(
   return engine
 }
 
+/** Some transport carries runs to whoever drives them. */
+const haveRunQueue = (members: readonly PoolMember[]): boolean =>
+  members.some(({ transport }) => transport.dispatchRun && transport.onRun)
+
 /** Leaves runs pending for another process, except while a loop drives this one. */
 function onlyWhile(isDriving: () => boolean, drive: () => unknown): RunDispatcher {
-  return { dispatch: () => (isDriving() ? drive() : undefined) }
+  const dispatch = () => (isDriving() ? drive() : undefined)
+  return { dispatch, enqueued: dispatch }
 }
 
 function buildStore(config: DurableConfig, context: FactoryContext): Promise<StateStore> {
@@ -140,12 +155,14 @@ function defersConsumers(app: ApplicationService, { consumers = 'auto' }: Durabl
 async function closeAll(
   members: PoolMember[],
   store: StateStore | undefined,
+  controlPlane: ControlPlane | undefined,
   admission: AdmissionBackend | undefined
 ): Promise<void> {
   const because = 'the failure that ended the build is reported'
   for (const { transport } of members) {
     await bestEffort(because, Promise.resolve(transport.close?.()))
   }
+  await bestEffort(because, Promise.resolve(controlPlane?.close?.()))
   await bestEffort(because, Promise.resolve(admission?.close?.()))
   await bestEffort(because, Promise.resolve(store?.close?.()))
 }

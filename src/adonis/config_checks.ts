@@ -4,7 +4,7 @@
  */
 import { RuntimeException } from '@adonisjs/core/exceptions'
 import { workflowName } from '../authoring/workflow_ref.ts'
-import { retentionRules } from '../engine/deps.ts'
+import { controlPlaneProblem, retentionRules } from '../engine/deps.ts'
 import { keyProblem } from '../foundation/keys.ts'
 import { messageOf } from '../foundation/failure.ts'
 import { parseDuration } from '../foundation/duration.ts'
@@ -39,6 +39,7 @@ const CHECKS: { [Key in keyof Required<DurableConfig>]: Check } = {
   instanceId: name,
   // '' means absent.
   namespace: (value, key, config) => value === '' || name(value, key, config),
+  scopeReads: boolean,
   maxRecoveryAttempts: count(0),
   deadLetterWorkflow: workflow,
   compensationRetries: count(1),
@@ -59,6 +60,7 @@ const CHECKS: { [Key in keyof Required<DurableConfig>]: Check } = {
   maxPayloadBytes: count(1),
   queues: checkQueues,
   admission: checkAdmission,
+  controlPlane: checkControlPlane,
   schedules: checkSchedules,
   persistedSchedules: boolean,
   webhookUrl: fn,
@@ -77,9 +79,7 @@ const CONTINUATION_CHECKS: Record<string, Check> = { max: count(0), idleMs: dura
 
 /** Options of the 0.51 API that this release does not serve yet. */
 const NOT_YET = new Set([
-  'controlPlane',
   'remoteAdvanceSilenceMs',
-  'scopeReads',
   'blockedPollMs',
   'verifyTenant',
   'partition',
@@ -226,6 +226,11 @@ function checkQueues(value: unknown, key: string): void {
 
 function checkAdmission(value: unknown, key: string): void {
   const problem = typeof value === 'function' ? undefined : backendProblem(value)
+  if (problem) fail(key, `${problem}, or a factory of one`)
+}
+
+function checkControlPlane(value: unknown, key: string): void {
+  const problem = typeof value === 'function' ? undefined : controlPlaneProblem(value)
   if (problem) fail(key, `${problem}, or a factory of one`)
 }
 

@@ -3,6 +3,7 @@
  * checked here; `config_checks.ts` does that at boot.
  */
 import type { RunDispatcher, WorkflowEngineDeps } from '../engine/deps.ts'
+import type { ControlPlane } from '../control_plane/port.ts'
 import type { AdmissionBackend, QueueConfig } from '../flow/port.ts'
 import type { StateStore } from '../store/state_store.ts'
 import type { Transport } from '../transport/ports.ts'
@@ -10,6 +11,7 @@ import type { RetentionConfig } from '../types/housekeeping.ts'
 import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 import type { WorkflowRef } from '../types/workflow.ts'
 import type { AdmissionFactory } from './admissions.ts'
+import type { ControlPlaneFactory } from './control_planes.ts'
 import type { StoreFactory } from './stores.ts'
 import type { TransportFactory } from './transports.ts'
 
@@ -53,6 +55,8 @@ export interface StandaloneConfig {
   instanceId?: string
   /** Worker pool; default `default`. */
   namespace?: string
+  /** Reads of runs see this namespace alone; writes and signals are not fenced. Default false. */
+  scopeReads?: boolean
   /** Crash pickups before a run is `dead`; default unlimited. */
   maxRecoveryAttempts?: number
   /** Handles the dead runs of workflows that name no handler of their own; default none. */
@@ -85,6 +89,9 @@ export interface StandaloneConfig {
   queues?: QueueConfig[]
   /** Who decides on their slots; default this process, for itself alone. */
   admission?: AdmissionBackend | AdmissionFactory
+
+  /** Tells the processes of a fleet of each other's events, cancels and new runs; default none. */
+  controlPlane?: ControlPlane | ControlPlaneFactory
 
   /** Recurring workflows, fired by workers; wins over a `static schedule` with the same key. */
   schedules?: ScheduledWorkflow[]

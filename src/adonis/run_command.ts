@@ -20,6 +20,10 @@ export abstract class RunCommand extends BaseCommand {
 
   async run(): Promise<void> {
     try {
+      const [extra] = this.parsed._
+      if (extra !== undefined) {
+        this.refuse(`"${visible(String(extra))}" is one argument too many: give one id at a time`)
+      }
       await this.act()
     } catch (error) {
       this.exitCode = error instanceof Refused ? 1 : 2

@@ -20,6 +20,7 @@ import type {
   WorkflowTrigger,
 } from '../types/workflow.ts'
 import { currentStepBody, getCurrentWorkflowCtx } from './ambient.ts'
+import { checkOptions, OPTIONS } from './options.ts'
 import { resolveWorkflowEngine, type WorkflowStarter } from './engine_resolver.ts'
 import { workflowName } from './workflow_ref.ts'
 
@@ -103,16 +104,22 @@ function inWorkflowBody<T>(
   const ctx = getCurrentWorkflowCtx()
   const body = currentStepBody()
   if (!ctx && !body) return undefined
-  const promise =
-    body || !ctx
-      ? Promise.reject(new NestedWorkflowCallError(body!.runId, primitive, body!.step))
-      : call(ctx)
+  let promise: Promise<T>
+  try {
+    promise =
+      body || !ctx
+        ? Promise.reject(new NestedWorkflowCallError(body!.runId, primitive, body!.step))
+        : call(ctx)
+  } catch (error) {
+    promise = Promise.reject(error)
+  }
   // Like every ctx promise: a body that suspends may have dropped it.
   promise.catch(() => {})
   return promise
 }
 
 function childOptions(options: WorkflowDispatchOptions = {}): ChildCallOptions | undefined {
+  checkOptions('start', options, OPTIONS.dispatch)
   const { runId, priority } = options
   if (runId === undefined && priority === undefined) return undefined
   return {
@@ -124,8 +131,10 @@ function childOptions(options: WorkflowDispatchOptions = {}): ChildCallOptions |
 async function startRun(
   workflow: WorkflowClass,
   input: unknown,
-  { runId = randomId(), ...options }: WorkflowDispatchOptions = {}
+  given: WorkflowDispatchOptions = {}
 ): Promise<{ engine: WorkflowStarter; runId: string }> {
+  checkOptions('start', given, OPTIONS.dispatch)
+  const { runId = randomId(), ...options } = given
   const name = workflowName(workflow)
   const engine = await resolveWorkflowEngine()
   await engine.start(name, input, runId, options satisfies StartOptions)

@@ -14,6 +14,7 @@ import {
   type StepRef,
   type StepSchemas,
 } from '../types/step.ts'
+import { checkOptions, OPTIONS } from './options.ts'
 import { requireStandardSchema } from './validate_standard.ts'
 
 /** The routing name stamped on a step reference; `undefined` for anything else. */
@@ -48,6 +49,7 @@ export function stampStep(
 ): void {
   const problem = keyProblem(name, MAX_NAME_BYTES)
   if (problem) throw new InvalidArgumentError('the name of a step', problem)
+  checkOptions(`step "${name}"`, options, OPTIONS.declaredStep)
   const { input, output, ...policy } = options
   const schemas = defined({
     input: requireStandardSchema(input, `the input schema of step "${name}"`),

@@ -11,6 +11,7 @@ import type {
   WorkflowRef,
 } from '../types/workflow.ts'
 import { schedulesOf, triggersOf } from './decorators.ts'
+import { checkOptions, OPTIONS } from './options.ts'
 import { requireStandardSchema } from './validate_standard.ts'
 
 const FIRST_VERSION = '1'
@@ -51,9 +52,10 @@ export function workflowMeta(target: unknown): WorkflowMeta | undefined {
 
 /**
  * What `register` takes for a workflow declared as `meta`. Absent options stay absent.
- * Throws `InvalidArgumentError` for a reference without a name and for a schema that is none.
+ * Throws `InvalidArgumentError` for a reference without a name, an unknown option and a schema that is none.
  */
 export function registerOptionsOf(meta: WorkflowMeta): RegisterOptions {
+  checkOptions(`static workflow of "${meta.name}"`, meta, OPTIONS.workflow)
   const options: RegisterOptions = {
     tags: meta.tags,
     executionTimeout: meta.executionTimeout,

@@ -2,6 +2,7 @@
  * Child workflows. The child's id is derived from the position unless the caller names one, so every
  * replay means the same run.
  */
+import { checkOptions, OPTIONS } from '../authoring/options.ts'
 import { workflowName } from '../authoring/workflow_ref.ts'
 import { FatalError, InvalidArgumentError } from '../errors.ts'
 import { childIdOf, MAX_CHILD_ID_BYTES } from '../foundation/ids.ts'
@@ -26,8 +27,16 @@ export function childPrimitives(scope: Scope): Pick<WorkflowCtx, 'child' | 'star
     scope.primitive(primitive, () => {
       const workflow = workflowName(ref)
       const options = typeof given === 'object' ? (given ?? {}) : { childId: given }
+      checkOptions(`ctx.${primitive}`, options, OPTIONS.child)
       const stored = scope.stored(input, `the input of child workflow "${workflow}"`)
       const { priority } = options
+      const isWhole = Number.isInteger(priority) && Math.abs(Number(priority)) < 2 ** 31
+      if (priority !== undefined && !isWhole) {
+        throw new InvalidArgumentError(
+          `ctx.${primitive}: priority`,
+          'must be an integer of at most 32 bits'
+        )
+      }
       // The position is not taken yet, and nothing comes between here and there.
       const childId = options.childId ?? childIdOf(scope.runId, scope.replay.position)
       const itself = childId === scope.runId ? 'is the id of this very run' : undefined

@@ -1,6 +1,7 @@
 /*
  * Work and decisions from outside: tasks that somebody reports back, webhooks, breakpoints.
  */
+import { checkOptions, OPTIONS } from '../authoring/options.ts'
 import { FatalError, InvalidArgumentError } from '../errors.ts'
 import { storableToken } from '../foundation/ids.ts'
 import { MAX_NAME_BYTES } from '../foundation/keys.ts'
@@ -9,7 +10,7 @@ import { marks, TASK_ROW } from '../replay/guard.ts'
 import type { Undo } from '../replay/open_await.ts'
 import type { DurableWebhook, WorkflowCtx } from '../types/ctx.ts'
 import type { StepOptions } from '../types/step.ts'
-import { checkPolicy } from './policy.ts'
+import { checkPolicy, checkUndo } from './policy.ts'
 import { answeredWith, OPEN, readSignal, readTask } from './readings.ts'
 import type { Scope } from './scope.ts'
 import { checkTimeout } from './signals.ts'
@@ -28,7 +29,9 @@ export function externalPrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
             'takes the function that hands it over'
           )
         }
+        checkOptions(`ctx.task("${name}")`, options, OPTIONS.localStep)
         checkPolicy(`ctx.task("${name}")`, options)
+        checkUndo(`ctx.task("${name}")`, options.compensate)
         if (tasks.has(name)) {
           throw new InvalidArgumentError(
             `ctx.task("${name}")`,
@@ -124,6 +127,7 @@ function mintWebhook<T>(scope: Scope): DurableWebhook<T> {
     url: scope.webhookUrl?.(token),
     wait: (options = {}) =>
       scope.primitive('webhook', () => {
+        checkOptions('ctx.webhook: wait', options, OPTIONS.wait)
         checkTimeout('webhook', options.timeoutMs)
         if (scope.replay.isOpen(position)) {
           throw new FatalError(`webhook ${token} is being waited for already`)

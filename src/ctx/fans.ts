@@ -2,6 +2,7 @@
  * Fans: `ctx.all` and `ctx.allSettled` over children or over one step. The whole block of positions is
  * taken at once, in input order, whatever the concurrency; the body sees one answer.
  */
+import { checkOptions, OPTIONS } from '../authoring/options.ts'
 import { mergePolicy, stepConfigOf, stepNameOf } from '../authoring/step_ref.ts'
 import { workflowName } from '../authoring/workflow_ref.ts'
 import { type GatherItemFailure, GatherError, InvalidArgumentError } from '../errors.ts'
@@ -16,6 +17,7 @@ import type { WorkflowCtx } from '../types/ctx.ts'
 import type { AllOptions, AllStepsOptions, Settled } from '../types/fan.ts'
 import type { StepRef } from '../types/step.ts'
 import type { WorkflowRef } from '../types/workflow.ts'
+import { checkDispatch, checkPolicy } from './policy.ts'
 import type { Scope } from './scope.ts'
 
 type Target = WorkflowRef | StepRef<never, unknown>
@@ -52,9 +54,11 @@ export function fanPrimitives(scope: Scope): Pick<WorkflowCtx, 'all' | 'allSettl
       if (!Array.isArray(inputs)) {
         throw new InvalidArgumentError(`ctx.${primitive}: the inputs`, 'must be an array')
       }
+      const step = typeof target === 'string' ? undefined : stepNameOf(target)
+      const known = step === undefined ? OPTIONS.childFan : OPTIONS.stepFan
+      checkOptions(`ctx.${primitive}`, options, known)
       checkConcurrency(primitive, options.concurrency)
       checkMode(primitive, options.mode)
-      const step = typeof target === 'string' ? undefined : stepNameOf(target)
       const members =
         step === undefined
           ? childMembers(scope, target as WorkflowRef, inputs)
@@ -66,12 +70,16 @@ export function fanPrimitives(scope: Scope): Pick<WorkflowCtx, 'all' | 'allSettl
     all: ((target: Target, inputs: unknown[], options: Options = {}) =>
       fan('all', target, inputs, options)) as WorkflowCtx['all'],
     allSettled: ((target: Target, inputs: unknown[], options: Options = {}) =>
-      fan('allSettled', target, inputs, {
-        ...options,
-        mode: 'waitAll',
-      })) as WorkflowCtx['allSettled'],
+      fan(
+        'allSettled',
+        target,
+        inputs,
+        isObject(options) ? { ...options, mode: 'waitAll' } : options
+      )) as WorkflowCtx['allSettled'],
   }
 }
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null
 
 function openFan(
   scope: Scope,
@@ -172,10 +180,13 @@ function stepMembers(
 ): Members & { kind: 'step' } {
   scope.checkName(primitive, name)
   const policy = mergePolicy(stepConfigOf(ref), perCall)
+  const where = `ctx.${primitive} over step "${name}"`
+  checkPolicy(where, policy)
+  checkDispatch(where, policy)
   for (const option of ['queue', 'timeoutMs', 'pickupTimeoutMs'] as const) {
     if ((policy as Record<string, unknown>)[option] === undefined) continue
     throw new InvalidArgumentError(
-      `ctx.${primitive} over step "${name}": option "${option}"`,
+      `${where}: option "${option}"`,
       'is not possible for a fan; give it to single calls of ctx.step'
     )
   }
@@ -233,7 +244,7 @@ class FanReader {
 
   read(rows: RowsOfCall, changed: Iterable<number> = this.#started(rows)): Reading {
     for (const index of changed) {
-      const row = rows(index)
+      const row = rows(index, true)
       if (row && !this.#ends[index]) this.#look(index, row)
     }
     if (this.#decided) {

@@ -1,12 +1,13 @@
 /*
  * Work that runs in the engine's process: local steps, transactions, captures.
  */
+import { checkOptions, OPTIONS } from '../authoring/options.ts'
 import { InvalidArgumentError, StoreCapabilityError } from '../errors.ts'
 import { marks } from '../replay/guard.ts'
 import type { Undo } from '../replay/open_await.ts'
 import type { WorkflowCtx } from '../types/ctx.ts'
 import type { StepLogger, StepOptions } from '../types/step.ts'
-import { checkPolicy } from './policy.ts'
+import { checkPolicy, checkUndo } from './policy.ts'
 import { readLocal } from './readings.ts'
 import type { Scope } from './scope.ts'
 
@@ -21,14 +22,20 @@ export function localPrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
     ) =>
       scope.primitive('localStep', () => {
         scope.checkName('localStep', name)
+        const where = `ctx.localStep("${name}")`
+        if (typeof fn !== 'function') {
+          throw new InvalidArgumentError(where, 'takes the function that does the work')
+        }
+        checkOptions(where, options, OPTIONS.localStep)
         for (const option of ['pickupTimeoutMs', 'requires'] as const) {
           if (options[option] === undefined) continue
           throw new InvalidArgumentError(
-            `ctx.localStep("${name}"): option "${option}"`,
+            `${where}: option "${option}"`,
             'belongs to dispatched steps'
           )
         }
-        checkPolicy(`ctx.localStep("${name}")`, options)
+        checkPolicy(where, options)
+        checkUndo(where, options.compensate)
         const undo: Undo | undefined = options.compensate && {
           kind: 'local',
           name,

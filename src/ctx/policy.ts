@@ -19,23 +19,44 @@ export function checkPolicy(where: string, policy: StepConfig): void {
     if (ms === undefined || isDurationMs(ms)) continue
     throw new InvalidArgumentError(`${where}: ${option}`, 'must be 0 or more milliseconds')
   }
-  const retries: unknown = policy.retries
+  const { backoff, jitter, retries } = policy as Record<string, unknown>
+  if (backoff !== undefined && backoff !== 'fixed' && backoff !== 'exp') {
+    throw new InvalidArgumentError(`${where}: backoff`, "must be 'fixed' or 'exp'")
+  }
+  if (jitter !== undefined && typeof jitter !== 'boolean') {
+    throw new InvalidArgumentError(`${where}: jitter`, 'must be true or false')
+  }
   if (retries === undefined) return
   if (typeof retries === 'number' && retries <= MOST_ATTEMPTS) return
   throw new InvalidArgumentError(`${where}: retries`, `must be a number up to ${MOST_ATTEMPTS}`)
 }
 
-/** What only a call may say: the flow-control queue it passes, and as whom. */
-export function checkQueueing(where: string, options: StepDispatchOpts): void {
-  const { queue, fairnessKey, priority, timeoutMs } = options
-  const keys = { queue, fairnessKey }
-  for (const [option, key] of Object.entries(keys)) {
+/** Throws for an in-process undo that is none. */
+export function checkUndo(where: string, compensate: unknown): void {
+  if (compensate === undefined || typeof compensate === 'function') return
+  throw new InvalidArgumentError(`${where}: compensate`, 'must be a function')
+}
+
+/** What is a priority everywhere. */
+export function checkPriority(where: string, priority: unknown): void {
+  if (priority === undefined || Number.isFinite(priority)) return
+  throw new InvalidArgumentError(`${where}: priority`, 'must be a number')
+}
+
+/** As whom, how urgently and through which transport a step is dispatched. */
+export function checkDispatch(where: string, options: StepDispatchOpts): void {
+  const { queue, fairnessKey, priority, transport } = options
+  for (const [option, key] of Object.entries({ queue, fairnessKey, transport })) {
     const problem = key === undefined ? undefined : keyProblem(key)
     if (problem) throw new InvalidArgumentError(`${where}: ${option}`, problem)
   }
-  if (priority !== undefined && !Number.isFinite(priority)) {
-    throw new InvalidArgumentError(`${where}: priority`, 'must be a number')
-  }
+  checkPriority(where, priority)
+}
+
+/** What only a call may say: the flow-control queue it passes, and as whom. */
+export function checkQueueing(where: string, options: StepDispatchOpts): void {
+  checkDispatch(where, options)
+  const { queue, timeoutMs } = options
   if (queue === undefined || timeoutMs === undefined) return
   throw new InvalidArgumentError(
     `${where}: queue`,

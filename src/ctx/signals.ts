@@ -2,6 +2,7 @@
  * Waiting for payloads: signals, updates, published events. A bounded wait takes its deadline's position
  * whether or not the payload is there: positions follow from arguments, never from runtime state.
  */
+import { checkOptions, OPTIONS } from '../authoring/options.ts'
 import { InvalidArgumentError } from '../errors.ts'
 import { isDurationMs } from '../foundation/duration.ts'
 import type { EventMatch } from '../foundation/event_match.ts'
@@ -22,12 +23,14 @@ export function signalPrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
       scope.primitive('waitForSignal', () => {
         const problem = keyProblem(token, Infinity)
         if (problem) throw new InvalidArgumentError('ctx.waitForSignal: the token', problem)
+        checkOptions('ctx.waitForSignal', options, OPTIONS.wait)
         return waitOn<T>(scope, 'waitForSignal', token, options.timeoutMs)
       }),
 
     onUpdate: <T>(name: string, options: { timeoutMs?: number } = {}) =>
       scope.primitive('onUpdate', () => {
         scope.checkName('onUpdate', name)
+        checkOptions('ctx.onUpdate', options, OPTIONS.wait)
         return waitOn<T>(scope, 'onUpdate', updateToken(scope.runId, name), options.timeoutMs)
       }),
 
@@ -37,6 +40,7 @@ export function signalPrimitives(scope: Scope): Pick<WorkflowCtx, Members> {
     ) =>
       scope.primitive('waitForEvent', () => {
         scope.checkName('waitForEvent', name, MAX_EVENT_NAME_BYTES)
+        checkOptions('ctx.waitForEvent', options, OPTIONS.eventWait)
         checkTimeout('waitForEvent', options.timeoutMs)
         return waitForEvent<T>(
           scope,

@@ -1,6 +1,7 @@
 /*
  * ctx.step: a durable step that a worker serves.
  */
+import { checkOptions, OPTIONS } from '../authoring/options.ts'
 import { mergePolicy, stepConfigOf, stepNameOf } from '../authoring/step_ref.ts'
 import { InvalidArgumentError, RemoteStepError, RemoteStepTimeout } from '../errors.ts'
 import { isFinalFailure, maxAttempts } from '../foundation/backoff.ts'
@@ -25,9 +26,10 @@ export function stepPrimitives(scope: Scope): Pick<WorkflowCtx, 'step'> {
     options: Options = {}
   ): Promise<unknown> =>
     scope.primitive('step', () => {
-      const { compensate, ...perCall } = options
       const name = routingName('ctx.step', handler)
       scope.checkName('step', name)
+      checkOptions(`ctx.step("${name}")`, options, OPTIONS.step)
+      const { compensate, ...perCall } = options
       const policy = mergePolicy(stepConfigOf(handler), perCall)
       checkPolicy(`ctx.step("${name}")`, policy)
       checkQueueing(`ctx.step("${name}")`, policy)

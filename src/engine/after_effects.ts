@@ -18,7 +18,7 @@ import type { Wakes } from './wakes.ts'
 
 export interface AfterEffectsOptions {
   store: FullStore
-  wakes: Pick<Wakes, 'handOff' | 'news' | 'newsOfWave'>
+  wakes: Pick<Wakes, 'handOff' | 'mayEnter' | 'newsOfWave'>
   singletons: Pick<Singletons, 'slotOf' | 'wakeWaiters'>
   lookup: Pick<Registry, 'find'>
   failures: Pick<FailureRoutes, 'start'>
@@ -54,7 +54,7 @@ export class AfterEffects {
     switch (effect.kind) {
       case 'wakeSuccessor':
       case 'startChild':
-        return void this.#options.wakes.handOff(effect.runId)
+        return void this.#options.wakes.handOff(effect.run)
       case 'notifyParent':
         // Not buffered: a parent that waits later reads the child's row.
         return this.#complete(effect.childId, effect.completion, false)
@@ -92,7 +92,7 @@ export class AfterEffects {
     const slot = singletons.slotOf(run, workflow?.singleton)
     if (!slot) return
     const woken = await singletons.wakeWaiters(slot)
-    await Promise.all(woken.map((runId) => wakes.news(runId)))
+    await Promise.all(woken.map((runId) => wakes.mayEnter(runId)))
   }
 
   async #fold({ runId, folds }: Extract<Effect, { kind: 'foldWaves' }>): Promise<void> {

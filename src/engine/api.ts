@@ -4,6 +4,7 @@
  */
 import type { QueueConfig } from '../flow/port.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
+import type { RunDispatch } from '../wire/messages.ts'
 import type { EntityConfig } from '../types/entity.ts'
 import type { EngineListener, StepInterceptor } from '../types/engine_event.ts'
 import type { EvictListener, StalledListener, StalledRunInfo } from '../types/housekeeping.ts'
@@ -23,13 +24,14 @@ import type { PublishOptions } from './delivery/events.ts'
 import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
 import type { InsightApi, OperatingApi, RedispatchResult } from './operating_api.ts'
+import type { FleetApi } from './fleet.ts'
 import type { FireOptions, SchedulesApi } from './schedules_api.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 import type { DueListener } from './upkeep/due_times.ts'
 
 export type { CancelOptions, PublishOptions, UpdateResult, UpdateValidator, WaitOptions }
 export type { InsightApi, OperatingApi, RedispatchResult }
-export type { FireOptions, SchedulesApi }
+export type { FireOptions, FleetApi, SchedulesApi }
 
 export interface RegisteringApi {
   /**
@@ -83,7 +85,9 @@ export interface RunsApi {
   ): Promise<RunResult>
   /**
    * Resolves when the run is terminal or suspended; with `terminal`, only when it (or the last run of
-   * its continue-as-new chain) is terminal. Waits for an unknown id. Rejects after `timeoutMs`.
+   * its continue-as-new chain) is terminal. Waits for an unknown id. Rejects with
+   * `WaitTimeoutError` after `timeoutMs` (default never); the run goes on. Its timers keep no process
+   * alive: a script in which nothing else does ends before it resolves.
    */
   waitForRun(runId: string, options?: WaitOptions): Promise<RunResult>
   /**
@@ -177,11 +181,16 @@ export interface ListeningApi {
    */
   onDead(listener: (run: WorkflowRun) => void): () => void
   /**
-   * Calls back with the id of every run that this process cancels, by a verb or because its time is up, so
-   * that work outside of steps can be cut short; of a cancel with undos when it is asked for. The answer
-   * stops it.
+   * Calls back with the id of every run that is cancelled, by a verb or because its time is up, so that work
+   * outside of steps can be cut short; of a cancel with undos when it is asked for. With a control plane also
+   * of the cancels of other instances, of which a message may be lost. The answer stops it.
    */
   onCancel(listener: (runId: string) => void): () => void
+  /**
+   * Calls back with the id of every run that another instance enqueues, as the control plane tells; never
+   * without one. The answer stops it.
+   */
+  onEnqueued(listener: (runId: string) => void): () => void
   /**
    * Calls back for every run that `sweepStalled` of this process finds silent for `stalledAfter`; the answer
    * stops it. Each run is told of once, and again when it moved and stalled again.
@@ -202,6 +211,21 @@ export interface UpkeepApi {
   runPending(nowMs?: number): Promise<RunResult[]>
   /** Executes one run; null when it is leased elsewhere, foreign, not due to move, or while draining. */
   runOne(runId: string): Promise<RunResult | null>
+  /**
+   * Consumes the run queue of the transport: started runs of this engine's namespace (`*` without one), and
+   * runs for which another process had no turn free. The engine calls it itself when it is built, unless
+   * `drive` is false; every call answers the same stop, which resolves once the runs under way are claimed
+   * or put back. A drain stops it too. Undefined without a run queue and with a custom `runDispatcher`.
+   * Deferred consumers begin with `startConsumers`. See docs/operations/running.md.
+   */
+  consumeRuns(): (() => Promise<void>) | undefined
+  /**
+   * Acts on a run from the run queue, by what its row says: a pending one begins, a suspended one is leased
+   * and resumed, one that executes elsewhere gets a durable wake request; one that is over, unknown or of
+   * another namespace is skipped. Resolves once the run is claimed or the request is durable, and waits for
+   * no turn. Rejects while draining, so that the message comes again elsewhere, and when the store fails.
+   */
+  runEnqueued(run: RunDispatch | string): Promise<void>
   /** Takes over runs left `running` by a crash; never executes a body inline. */
   recoverIncomplete(nowMs?: number): Promise<RunResult[]>
   /** Executes suspended runs that are due, at most `timerBatchSize`, most overdue first. */
@@ -248,5 +272,6 @@ export interface EngineApi
     ReadApi,
     InsightApi,
     ListeningApi,
+    FleetApi,
     SchedulesApi,
     UpkeepApi {}

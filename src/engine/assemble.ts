@@ -2,17 +2,15 @@
  * The composition root: builds the collaborators in order and connects them. Nobody receives the engine;
  * each receives ports and narrow interfaces.
  */
-import { InvalidArgumentError, StoreCapabilityError } from '../errors.ts'
 import { systemRandom } from '../foundation/backoff.ts'
 import { bestEffort } from '../foundation/failure.ts'
 import { InMemoryAdmissionBackend } from '../flow/memory_admission.ts'
 import { Quotas } from '../flow/quotas.ts'
 import { Singletons } from '../flow/singletons.ts'
 import { StepQueues } from '../flow/step_queues.ts'
-import { ScheduleClient } from '../schedules/schedule_client.ts'
-import { Firing, Scheduler } from '../schedules/scheduler.ts'
+import type { ScheduleClient } from '../schedules/schedule_client.ts'
+import type { Scheduler } from '../schedules/scheduler.ts'
 import { fullStore, type FullStore } from '../store/full_store.ts'
-import { SCHEDULE_MEMBERS } from '../store/ports/members.ts'
 import { TransportPool } from '../transport/pool.ts'
 import { LeaseKeeper } from '../turns/lease_keeper.ts'
 import { SILENT_LEASES, type TurnNeeds } from '../turns/needs.ts'
@@ -20,10 +18,11 @@ import { RunTurn } from '../turns/run_turn.ts'
 import { TurnQueue } from '../turns/turn_queue.ts'
 import { WarmRuns } from '../turns/warm_runs.ts'
 import { AfterEffects } from './after_effects.ts'
+import { ControlLink } from './control_link.ts'
+import { assembleSchedules } from './assemble_schedules.ts'
 import type { EngineConfig } from './deps.ts'
-import { Accumulators } from './builtins/accumulators.ts'
-import { Entities } from './builtins/entities.ts'
-import { EntityLinks } from './builtins/entity_links.ts'
+import { assembleBuiltins } from './builtins/assemble.ts'
+import type { Entities } from './builtins/entities.ts'
 import { Drain } from './drain.ts'
 import { EventHub } from './event_hub.ts'
 import { Events } from './delivery/events.ts'
@@ -36,6 +35,7 @@ import { Signals } from './delivery/signals.ts'
 import { Updates } from './delivery/updates.ts'
 import { InterceptorChain } from './interceptors.ts'
 import { Registry } from './registry.ts'
+import { requireScheduleRows } from './requirements.ts'
 import { Canceller } from './runs/canceller.ts'
 import { DeadLetters } from './runs/dead_letters.ts'
 import { Eraser } from './runs/eraser.ts'
@@ -46,6 +46,8 @@ import { Redispatcher } from './runs/redispatcher.ts'
 import { RunLeases } from './runs/run_leases.ts'
 import { Starter } from './runs/starter.ts'
 import { RunWaiter } from './runs/waiter.ts'
+import { readsOf } from './scoped_reads.ts'
+import { RunQueueLink } from './run_queue_link.ts'
 import { PoolSender } from './sender.ts'
 import { unservedWarning } from './unserved.ts'
 import { KeptRuns } from './upkeep/kept_runs.ts'
@@ -62,6 +64,7 @@ export interface Collaborators {
   store: FullStore
   registry: Registry
   hub: EventHub
+  control: ControlLink
   interceptors: InterceptorChain
   pool?: TransportPool
   starter: Starter
@@ -84,6 +87,8 @@ export interface Collaborators {
   dueTimes: DueTimes
   drain: Drain
   queue: TurnQueue
+  runs: RunQueueLink
+  wakes: Wakes
   warm: WarmRuns
   heartbeats: Heartbeats
   scheduler: Scheduler
@@ -91,19 +96,21 @@ export interface Collaborators {
 }
 
 export function assemble(config: EngineConfig): Collaborators {
-  const { clock, timers, namespace, turns: settings } = config
+  const { clock, timers, namespace, carriers, turns: settings } = config
   const report = (error: unknown, what: string) => config.logger.error(`durable: ${what}`, error)
-  const store = fullStore(config.store)
+  const whole = fullStore(config.store)
+  const store = readsOf(whole, config)
   if (config.persistedSchedules) requireScheduleRows(store)
   const registry = new Registry()
-  const hub = new EventHub({ clock, report })
+  const hub = new EventHub({ clock, report, relay: (event) => control.event(event) })
   const interceptors = new InterceptorChain()
   const settled = new SettledSteps()
   const pool = config.members.length > 0 ? new TransportPool(config.members) : undefined
   const sender = new PoolSender({ pool, settled, onBeat: (...how) => heartbeats.listen(...how) })
   const dueTimes = new DueTimes(clock)
   const singletons = new Singletons({
-    store,
+    // A slot is shared by every namespace; how many wait for one is an ordinary read.
+    store: config.scopeReads ? { ...whole, countRuns: store.countRuns } : store,
     clock,
     random: systemRandom,
     warn: config.announce,
@@ -112,15 +119,14 @@ export function assemble(config: EngineConfig): Collaborators {
     backend: config.admission ?? new InMemoryAdmissionBackend({ clock }),
     store,
     clock,
+    timers,
     patienceMs: SILENT_LEASES * settings.leaseMs,
     isRunning: (stepId) => sender.isRunning(stepId),
     wake: (runId) => wakes.newsInBackground(runId),
     inBackground: (work) => void drain.track(bestEffort('a review finds the slot', work, report)),
     report,
   })
-  hub.subscribe(({ type, runId }) => {
-    if (type === 'run.completed' || type === 'run.failed') queues.ended(runId)
-  })
+  hub.subscribe((event) => queues.heard(event))
   const needs: TurnNeeds = {
     store,
     clock,
@@ -130,7 +136,7 @@ export function assemble(config: EngineConfig): Collaborators {
     lookup: registry,
     emitter: hub,
     sender,
-    carriers: config.carriers,
+    carriers,
     interceptors,
     entities: { send: (op) => entities.send(op) },
     children: {
@@ -163,7 +169,28 @@ export function assemble(config: EngineConfig): Collaborators {
   })
   const drain: Drain = new Drain({ timers, turns: () => queue.inFlight() })
   drain.onBegin(() => queue.leave())
-  const wakes = new Wakes({ store, queue, drain, runDispatcher: config.runDispatcher, report })
+  const { runDispatcher } = config
+  const runs = new RunQueueLink({
+    queue: runDispatcher ? undefined : pool?.runQueue,
+    namespace,
+    clock,
+    take: ({ runId }) => wakes.taken(runId),
+    report,
+  })
+  drain.onBegin(
+    () => void drain.track(bestEffort('its runs are due for polls', runs.stop(), report))
+  )
+  const wakes: Wakes = new Wakes({
+    store,
+    queue,
+    runs,
+    drain,
+    namespace,
+    runDispatcher,
+    announce: (runId, taken) => control.enqueued(runId, taken),
+    takeDue: () => queue.runDue('pending', clock()),
+    report,
+  })
   const { maxPayloadBytes } = settings
   const quotas = new Quotas({ store })
   const starter = new Starter({
@@ -177,8 +204,10 @@ export function assemble(config: EngineConfig): Collaborators {
     namespace,
     maxPayloadBytes,
   })
-  const canceller = new Canceller({ store, hub, wakes, clock, effect: needs.effect, report })
-  const lostSends = new LostSends({ store, sender, carriers: config.carriers })
+  const { effect } = needs
+  const broadcast = (runId: string) => control.cancelled(runId)
+  const canceller = new Canceller({ store, hub, wakes, clock, effect, broadcast, report })
+  const lostSends = new LostSends({ store, sender, carriers })
   const runLeases = new RunLeases({ store, clock, leaseMs: settings.leaseMs, report })
   const operator = new Operator({
     store,
@@ -244,24 +273,19 @@ export function assemble(config: EngineConfig): Collaborators {
     onUnserved: unservedWarning(config.logger),
   })
   const signals = new Signals({ store, queue, wakes, clock, maxPayloadBytes })
-  const entityLinks = new EntityLinks({
+  const { entityLinks, entities, accumulators } = assembleBuiltins({
     store,
+    registry,
     starter,
+    signals,
+    hub,
+    drain,
     leases: runLeases,
     timers,
     instanceId: settings.instanceId,
-  })
-  const entities = new Entities({
-    store,
-    registry,
-    links: entityLinks,
-    signals,
-    hub,
-    inBackground: (work) =>
-      void drain.track(bestEffort('the next operation starts it', work, report)),
     maxPayloadBytes,
+    report,
   })
-  const accumulators = new Accumulators({ store, registry, starter, signals, report })
   const subscribers = new EventSubscribers({ registry, starter, accumulators, report })
   const isExecuting = (runId: string) => queue.isExecuting(runId)
   const { maxRecoveryAttempts, timerBatchSize } = config
@@ -280,26 +304,29 @@ export function assemble(config: EngineConfig): Collaborators {
     report,
   })
   const warn = (message: string) => config.logger.warn(message)
-  const firing = new Firing({
+  const { scheduler, schedules, catchupOf } = assembleSchedules({
     store,
-    timers,
+    starter,
     drain,
-    report,
-    start: (...run) => starter.start(...run),
-  })
-  const scheduler = new Scheduler({ firing, store, clock, warn })
-  const schedules = new ScheduleClient({
-    store,
-    firing,
     clock,
+    timers,
     namespace,
-    isTaken: (key) => scheduler.has(key),
     maxPayloadBytes,
+    warn,
+    report,
   })
-  const catchupOf = async (key: string) => {
-    const known = scheduler.maxCatchupOf(key)
-    return known ?? (store.capabilities.schedules ? schedules.maxCatchupOf(key) : 0)
-  }
+  const control = new ControlLink({
+    plane: config.controlPlane,
+    instanceId: settings.instanceId,
+    clock,
+    timers,
+    takePending: (runId) => wakes.takePending(runId),
+    onEvent: (event) => hub.deliver(event),
+    onCancel: (runId) => canceller.tell(runId),
+    onSchedulePaused: (key, paused) => void scheduler.setPaused(key, paused),
+    report,
+  })
+  drain.onBegin(() => control.close())
   const eraser = new Eraser({
     store,
     canceller,
@@ -312,6 +339,7 @@ export function assemble(config: EngineConfig): Collaborators {
     store,
     registry,
     hub,
+    control,
     interceptors,
     pool,
     starter,
@@ -326,14 +354,7 @@ export function assemble(config: EngineConfig): Collaborators {
     external: new External({ store, signals }),
     entities,
     operator,
-    redispatcher: new Redispatcher({
-      store,
-      sender,
-      carriers: config.carriers,
-      clock,
-      settings,
-      report,
-    }),
+    redispatcher: new Redispatcher({ store, sender, carriers, clock, settings, report }),
     eraser,
     retention: new Retention({
       store,
@@ -368,26 +389,11 @@ export function assemble(config: EngineConfig): Collaborators {
     }),
     drain,
     queue,
+    runs,
+    wakes,
     warm,
     heartbeats,
     scheduler,
     schedules,
   }
-}
-
-function requireScheduleRows({ base, capabilities }: FullStore): void {
-  if (capabilities.schedules) return
-  const missing = SCHEDULE_MEMBERS.filter((name) => base[name] === undefined)
-  throw new StoreCapabilityError(
-    `persistedSchedules needs a store that keeps schedules; this one lacks ${missing.join(', ')}`
-  )
-}
-
-/** The pool, for what cannot do without one. */
-export function servingPool({ pool }: Collaborators, name: string): TransportPool {
-  if (pool?.servesSteps) return pool
-  throw new InvalidArgumentError(
-    `handle("${name}")`,
-    'needs a transport that can serve step handlers in this process'
-  )
 }

@@ -3,6 +3,7 @@
  */
 import { workflowName } from '../authoring/workflow_ref.ts'
 import { InvalidArgumentError } from '../errors.ts'
+import type { ControlPlane } from '../control_plane/port.ts'
 import type { AdmissionBackend } from '../flow/port.ts'
 import { backendProblem } from '../flow/queue_config.ts'
 import { type Clock, type Timers, systemClock, systemTimers } from '../foundation/clock.ts'
@@ -24,6 +25,8 @@ export { retentionRules }
 /** Hands a started, requeued or recovered run to whatever executes it. */
 export interface RunDispatcher {
   dispatch(runId: string): unknown
+  /** Another instance enqueued a run, and nobody has taken it yet (ours); told seldom, of one for many. */
+  enqueued?(runId: string): unknown
 }
 
 /** Where the engine says what nobody awaits. */
@@ -41,6 +44,8 @@ export interface WorkflowEngineDeps {
   transports?: PoolMember[]
   /** Who decides on the slots of flow-control queues; default this process, for itself alone. */
   admission?: AdmissionBackend
+  /** Tells other instances what happens here, and this one what happens there; default nobody. */
+  controlPlane?: ControlPlane
   /** Epoch ms; everything the engine decides by time reads it. */
   clock?: Clock
   /** Timers behind every wait of the engine (ours). */
@@ -49,6 +54,11 @@ export interface WorkflowEngineDeps {
   instanceId?: string
   /** Worker pool; absent drives every namespace. */
   namespace?: string
+  /**
+   * Reads of runs see `namespace` alone: every other run is unknown to this engine. Writes, waits, signals
+   * and the claims of singleton slots are not fenced. Needs a namespace; default false.
+   */
+  scopeReads?: boolean
   /** Lease of an executing run; default 30 000. */
   leaseMs?: number
   /** Crash pickups before a run is `dead`; default unlimited. */
@@ -75,8 +85,13 @@ export interface WorkflowEngineDeps {
   compensationTimeoutMs?: number
   /** Record that a local step began, unless it ends within 25 ms; default true. */
   trackStepStart?: boolean
-  /** Instead of executing started runs on this instance. */
+  /** Instead of executing started runs on this instance, and instead of the transport's run queue. */
   runDispatcher?: RunDispatcher
+  /**
+   * False: nothing is taken from the transport's run queue until `consumeRuns` is called (ours); default
+   * true. Without a run queue it has no effect.
+   */
+  drive?: boolean
   /** Suspended bodies kept live (ours): default false. */
   continuations?: { max?: number; idleMs?: number | string } | false
   /** Turns that execute at once (ours); default 100. */
@@ -101,9 +116,11 @@ export interface EngineConfig {
   store: StateStore
   members: PoolMember[]
   admission?: AdmissionBackend
+  controlPlane?: ControlPlane
   clock: Clock
   timers: Timers
   namespace?: string
+  scopeReads: boolean
   maxRecoveryAttempts: number
   deadLetterWorkflow?: string
   timerBatchSize: number
@@ -112,6 +129,7 @@ export interface EngineConfig {
   retention: readonly RetentionRule[]
   stalledAfterMs: number
   runDispatcher?: RunDispatcher
+  drive: boolean
   carriers: {
     traceparent: () => string | undefined
     context: () => Record<string, unknown> | undefined
@@ -136,16 +154,27 @@ export function resolveDeps(deps: WorkflowEngineDeps): EngineConfig {
   const namespace = deps.namespace === '' ? undefined : deps.namespace
   checkName('namespace', namespace)
   checkName('instanceId', deps.instanceId)
+  if (deps.scopeReads && namespace === undefined) {
+    throw new InvalidArgumentError(
+      'WorkflowEngine: scopeReads',
+      'needs a namespace: without one there is nothing to keep to'
+    )
+  }
   const problem = deps.admission === undefined ? undefined : backendProblem(deps.admission)
   if (problem) throw new InvalidArgumentError('WorkflowEngine: admission', problem)
+  const { controlPlane } = deps
+  const wrongPlane = controlPlaneProblem(controlPlane)
+  if (wrongPlane) throw new InvalidArgumentError('WorkflowEngine: controlPlane', wrongPlane)
   return {
     store: deps.store,
     members:
       deps.transports ?? (deps.transport ? [{ id: 'default', transport: deps.transport }] : []),
     admission: deps.admission,
+    controlPlane,
     clock: deps.clock ?? systemClock,
     timers: deps.timers ?? systemTimers,
     namespace,
+    scopeReads: deps.scopeReads === true,
     maxRecoveryAttempts: count('maxRecoveryAttempts', deps.maxRecoveryAttempts, Infinity),
     deadLetterWorkflow: nameOf('deadLetterWorkflow', deps.deadLetterWorkflow),
     timerBatchSize: count('timerBatchSize', deps.timerBatchSize, 500),
@@ -154,6 +183,7 @@ export function resolveDeps(deps: WorkflowEngineDeps): EngineConfig {
     retention: retentionRules(deps.retention, 'WorkflowEngine: retention'),
     stalledAfterMs: durationOf('stalledAfter', deps.stalledAfter, 15 * MINUTE),
     runDispatcher: deps.runDispatcher,
+    drive: deps.drive !== false,
     carriers: {
       traceparent: deps.traceparent ?? (() => undefined),
       context: deps.context ?? (() => undefined),
@@ -163,6 +193,16 @@ export function resolveDeps(deps: WorkflowEngineDeps): EngineConfig {
     announce: (message) => (deps.logger ?? console).warn(message),
     turns: turnSettings(deps),
   }
+}
+
+/** Why this is no control plane; absent is fine. */
+export function controlPlaneProblem(given: unknown): string | undefined {
+  if (given === undefined) return undefined
+  const what = 'must be a control plane'
+  if (typeof given !== 'object' || given === null) return what
+  const members = ['publishControl', 'onControl'] as const
+  const missing = members.find((name) => typeof Reflect.get(given, name) !== 'function')
+  return missing === undefined ? undefined : `${what}; this one lacks ${missing}`
 }
 
 function turnSettings(deps: WorkflowEngineDeps): TurnSettings {

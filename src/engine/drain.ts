@@ -4,6 +4,8 @@
  */
 import type { Cancel, Timers } from '../foundation/clock.ts'
 
+const DRAIN_MS = 10_000
+
 export interface DrainOptions {
   timers: Timers
   /** Turns that execute here. */
@@ -53,8 +55,8 @@ export class Drain {
     this.#shorten?.(spentMs)
   }
 
-  /** Waits until nothing is in flight, at most `timeoutMs` less what was spent. */
-  async drain(timeoutMs: number): Promise<void> {
+  /** Waits until nothing is in flight, at most `timeoutMs` (default 10 000) less what was spent. */
+  async drain(timeoutMs = DRAIN_MS): Promise<void> {
     this.begin()
     let left = Math.max(0, timeoutMs - this.#spentMs)
     this.#spentMs = 0

@@ -9,11 +9,18 @@ import type { EngineEvent, EngineListener } from '../types/engine_event.ts'
 export class EventHub {
   readonly #clock: Clock
   readonly #report: (error: unknown, what: string) => void
+  readonly #relay: EngineListener
   readonly #listeners = new Set<{ call: EngineListener }>()
 
-  constructor(options: { clock: Clock; report: (error: unknown, what: string) => void }) {
+  constructor(options: {
+    clock: Clock
+    report: (error: unknown, what: string) => void
+    /** Told of every event of this engine, after its listeners. */
+    relay?: EngineListener
+  }) {
     this.#clock = options.clock
     this.#report = options.report
+    this.#relay = options.relay ?? (() => {})
   }
 
   subscribe(listener: EngineListener): () => void {
@@ -23,12 +30,17 @@ export class EventHub {
   }
 
   emit(event: Omit<EngineEvent, 'at'>): void {
-    if (this.#listeners.size === 0) return
     const complete: EngineEvent = { ...event, at: new Date(this.#clock()) }
+    this.deliver(complete)
+    this.#relay(complete)
+  }
+
+  /** Tells listeners of an event that happened elsewhere. */
+  deliver(complete: EngineEvent): void {
     for (const { call } of [...this.#listeners]) {
       isolate(
         () => call(complete),
-        (error) => this.#report(error, `a listener of ${event.type}`)
+        (error) => this.#report(error, `a listener of ${complete.type}`)
       )
     }
   }

@@ -2,6 +2,7 @@
  * The registry: which workflows this process can run, by name and version.
  */
 import { InvalidArgumentError, WorkflowNotRegisteredError } from '../errors.ts'
+import { checkOptions, OPTIONS } from '../authoring/options.ts'
 import { checkEventBatch } from './event_batch.ts'
 import { checkQuota } from '../flow/quotas.ts'
 import { checkSingleton } from '../flow/singletons.ts'
@@ -39,13 +40,24 @@ export class Registry implements WorkflowLookup {
     if (typeof fn !== 'function') {
       throw new InvalidArgumentError(`register: workflow "${name}"`, 'needs a function')
     }
-    const { inputSchema } = options
+    checkOptions(`register: workflow "${name}"`, options, OPTIONS.register)
+    const { inputSchema, onEvent = [], validateInput } = options
+    if (validateInput !== undefined && typeof validateInput !== 'function') {
+      check(`register: validateInput of workflow "${name}"`, 'must be a function')
+    }
+    const origin: unknown = options.origin
+    if (origin !== undefined) {
+      check(`register: the origin of workflow "${name}"`, keyProblem(origin))
+    }
+    if (!Array.isArray(onEvent)) {
+      check(`register: onEvent of workflow "${name}"`, 'must be a list of event names')
+    }
     for (const slot of ['inputSchema', 'searchAttributesSchema'] as const) {
       if (options[slot] === undefined || isStandardSchema(options[slot])) continue
       const what = `register: the ${slot} of workflow "${name}"`
       throw new InvalidArgumentError(what, 'is not a Standard Schema (zod 3.24+, valibot, arktype)')
     }
-    for (const event of options.onEvent ?? []) {
+    for (const event of onEvent) {
       const what = `register: event ${JSON.stringify(event)} of workflow "${name}"`
       check(what, keyProblem(event, MAX_EVENT_NAME_BYTES))
     }

@@ -1,13 +1,12 @@
 /*
  * The engine: a facade. Every verb is one line into a collaborator; what it does is documented in api.ts.
  */
-import { runOutsideWorkflow } from '../authoring/ambient.ts'
-import { explainRun, openRows } from '../insight/explain_run.ts'
+import { openRows } from '../insight/explain_run.ts'
 import { checkedAxis } from '../insight/facets.ts'
 import { knownChildrenOf } from '../insight/lineage.ts'
 import { fanMembers, runDetail } from '../insight/run_detail.ts'
 import { waitingFor } from '../insight/waiting.ts'
-import { assemble, type Collaborators, servingPool } from './assemble.ts'
+import { assemble, type Collaborators } from './assemble.ts'
 import type { EngineApi, FireOptions } from './api.ts'
 import { type EngineConfig, resolveDeps, type WorkflowEngineDeps } from './deps.ts'
 import type { ScheduleClient } from '../schedules/schedule_client.ts'
@@ -40,19 +39,21 @@ import type { ScheduleInfo, ScheduleSource } from '../types/schedule.ts'
 import type { ScheduledWorkflow } from '../types/scheduled_workflow.ts'
 import type { StepHandler } from '../types/step.ts'
 import type { WorkflowFn } from '../types/ctx.ts'
+import type { GroupHealth, RunDispatch } from '../wire/messages.ts'
 import type { OnErrorRoute, RegisterOptions, StartOptions, WorkflowRef } from '../types/workflow.ts'
 import type { PublishOptions } from './delivery/events.ts'
 import type { UpdateResult, UpdateValidator } from './delivery/updates.ts'
 import type { CancelOptions } from './runs/canceller.ts'
+import { explained } from './runs/explained.ts'
 import type { RedispatchResult } from './runs/redispatcher.ts'
 import { resultOfTurn } from './runs/result.ts'
-import { checkListener } from './listeners.ts'
+import { knownGroups, workerHealth } from './fleet.ts'
+import { checkFunction, checkListener } from './listeners.ts'
+import { checkedRunId, serve } from './requirements.ts'
 import { checkQuery } from './runs/scope.ts'
 import { retryWithInput } from './runs/retrier.ts'
 import type { WaitOptions } from './runs/waiter.ts'
 import type { DueListener } from './upkeep/due_times.ts'
-
-const DRAIN_MS = 10_000
 
 export class WorkflowEngine implements EngineApi {
   readonly #config: EngineConfig
@@ -62,6 +63,7 @@ export class WorkflowEngine implements EngineApi {
   constructor(deps: WorkflowEngineDeps) {
     this.#config = resolveDeps(deps)
     this.#parts = assemble(this.#config)
+    if (this.#config.drive) this.consumeRuns()
   }
 
   /** The lease owner of this engine. */
@@ -81,9 +83,7 @@ export class WorkflowEngine implements EngineApi {
   }
 
   handle(name: string, fn: StepHandler): void {
-    // A handler never sees the workflow that happened to dispatch it in this process.
-    const neutral: StepHandler = (input, log) => runOutsideWorkflow(() => fn(input, log))
-    servingPool(this.#parts, name).handle(name, neutral)
+    serve(this.#parts, name, fn)
   }
 
   registerQueue(config: QueueConfig): void {
@@ -153,10 +153,7 @@ export class WorkflowEngine implements EngineApi {
     return this.#parts.eraser.purge(scope, options)
   }
 
-  async purgeNamespace(
-    namespace: string,
-    options?: Omit<PurgeOptions, 'children'>
-  ): Promise<number> {
+  purgeNamespace(namespace: string, options?: Omit<PurgeOptions, 'children'>): Promise<number> {
     return this.#parts.eraser.purge({ namespace }, options)
   }
 
@@ -189,12 +186,7 @@ export class WorkflowEngine implements EngineApi {
   }
 
   explainRun(runId: string): Promise<RunExplanation | null> {
-    const { clock, stalledAfterMs, maxRecoveryAttempts, turns } = this.#config
-    const { reconcileMs, remoteRedispatchMs } = turns
-    const windows = { reconcileMs, remoteRedispatchMs, stalledAfterMs, maxRecoveryAttempts }
-    const { store, queues } = this.#parts
-    const slotsOf = (id: string) => queues.waitsOf(id)
-    return explainRun({ store, windows, nowMs: clock(), slotsOf }, runId)
+    return explained(this.#parts, this.#config, runId)
   }
 
   signal(token: string, payload?: unknown): Promise<RunResult | null> {
@@ -280,6 +272,10 @@ export class WorkflowEngine implements EngineApi {
     return this.#parts.canceller.onCancel(checkListener('onCancel', listener))
   }
 
+  onEnqueued(listener: (runId: string) => void): () => void {
+    return this.#parts.control.onEnqueued(checkListener('onEnqueued', listener))
+  }
+
   onStalled(listener: StalledListener): () => void {
     return this.#parts.stalled.onStalled(checkListener('onStalled', listener))
   }
@@ -293,7 +289,7 @@ export class WorkflowEngine implements EngineApi {
   }
 
   use(interceptor: StepInterceptor): () => void {
-    return this.#parts.interceptors.use(interceptor)
+    return this.#parts.interceptors.use(checkFunction('use: the interceptor', interceptor))
   }
 
   registerSchedules(
@@ -318,7 +314,10 @@ export class WorkflowEngine implements EngineApi {
   }
 
   setSchedulePaused(key: string, paused: boolean): boolean {
-    return this.#parts.scheduler.setPaused(key, paused)
+    const { scheduler, control } = this.#parts
+    if (!scheduler.setPaused(key, paused)) return false
+    control.schedulePaused(key, paused)
+    return true
   }
 
   triggerSchedule(key: string, nowMs = this.#config.clock()): Promise<RunResult | null> {
@@ -363,6 +362,22 @@ export class WorkflowEngine implements EngineApi {
     return this.#parts.dueTimes.subscribe(listener)
   }
 
+  consumeRuns(): (() => Promise<void>) | undefined {
+    return this.#parts.runs.consume()
+  }
+
+  async runEnqueued(run: RunDispatch | string): Promise<void> {
+    await this.#parts.wakes.taken(checkedRunId('runEnqueued', run))
+  }
+
+  knownGroups(extra?: string[]): string[] {
+    return knownGroups(extra)
+  }
+
+  workerHealth(extra?: string[]): Promise<GroupHealth[]> {
+    return workerHealth(this.#parts, extra)
+  }
+
   startConsumers(): void {
     this.#parts.pool?.startConsumers()
   }
@@ -375,7 +390,7 @@ export class WorkflowEngine implements EngineApi {
     return this.#parts.drain.draining
   }
 
-  async drain(timeoutMs = DRAIN_MS): Promise<void> {
+  async drain(timeoutMs?: number): Promise<void> {
     await this.#parts.drain.drain(timeoutMs)
     this.#parts.warm.clear()
     this.#parts.heartbeats.close()

@@ -28,6 +28,10 @@ export interface AdmissionRequest {
 /** `retryAt` is epoch ms. */
 export type Admission = { admitted: true } | { admitted: false; retryAt: number }
 
+/**
+ * An answer that takes longer than 5000 ms is not waited for. A request is denied then, and made again after a
+ * second; a slot that is granted after all is released. A release is sent again by a later pass.
+ */
 export interface AdmissionBackend {
   /** Adds or replaces a queue; slots that are held stay held. */
   registerQueue(config: QueueConfig): void

@@ -3,8 +3,9 @@
  * Decided at the start and nowhere else; nothing is held or queued. Specified in
  * docs/reliability/singletons.md.
  */
+import { checkOptions, OPTIONS } from '../authoring/options.ts'
 import { ConcurrencyLimitError, InvalidArgumentError } from '../errors.ts'
-import { keyProblem } from '../foundation/keys.ts'
+import { tagKeyProblem } from '../foundation/keys.ts'
 import type { FullStore } from '../store/full_store.ts'
 import { LIVE_RUN_STATUSES, type RunStatus, TERMINAL_RUN_STATUSES } from '../types/run.ts'
 import type { ConcurrencyConfig, ConcurrencyQuota } from '../types/workflow.ts'
@@ -38,7 +39,7 @@ export class Quotas {
     const what = `start: the concurrency key of workflow "${workflow}"`
     if (typeof key !== 'string') throw new InvalidArgumentError(what, 'must be a string')
     const tag = QUOTA_TAG + key
-    const problem = keyProblem(tag)
+    const problem = tagKeyProblem(QUOTA_TAG, key)
     if (problem) throw new InvalidArgumentError(what, problem)
     const limit = typeof config.limit === 'function' ? await config.limit(key) : config.limit
     checkLimit(`start: the concurrency limit of workflow "${workflow}"`, limit)
@@ -55,13 +56,21 @@ export function checkQuota(
   config: ConcurrencyConfig | ConcurrencyQuota | undefined
 ): void {
   if (config === undefined) return
-  const { key, limit, countStatuses = [] } = config ?? {}
+  checkOptions(what, config, OPTIONS.concurrency)
+  const { key, limit, countStatuses } = config
   if (typeof key !== 'function' && typeof key !== 'string') {
     throw new InvalidArgumentError(what, 'needs a key')
   }
   if (typeof limit !== 'function') checkLimit(`${what}: limit`, limit)
+  if (countStatuses === undefined) return
   if (!Array.isArray(countStatuses)) {
     throw new InvalidArgumentError(`${what}: countStatuses`, 'must be a list')
+  }
+  if (countStatuses.length === 0) {
+    throw new InvalidArgumentError(
+      `${what}: countStatuses`,
+      'must name a status: counting none is no limit. Leave it out to count live runs'
+    )
   }
   const wrong = countStatuses.find((status) => !STATUSES.includes(status))
   if (wrong === undefined) return

@@ -3,9 +3,10 @@
  * that the store writes and takes away; what is decided here is only who asks, and whom to wake.
  * Specified in docs/reliability/singletons.md.
  */
+import { checkOptions, OPTIONS } from '../authoring/options.ts'
 import { InvalidArgumentError, SingletonQueueFullError } from '../errors.ts'
 import type { Clock } from '../foundation/clock.ts'
-import { keyProblem } from '../foundation/keys.ts'
+import { tagKeyProblem } from '../foundation/keys.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { SingletonVerdict } from '../store/ports/singleton_claims.ts'
 import { byAge } from '../store/ports/run_rules.ts'
@@ -144,7 +145,8 @@ export class Singletons {
 export function checkSingleton(workflow: string, config: SingletonConfig | undefined): void {
   if (config === undefined) return
   const what = `register: singleton of workflow "${workflow}"`
-  if (typeof config?.key !== 'function') {
+  checkOptions(what, config, OPTIONS.singleton)
+  if (typeof config.key !== 'function') {
     throw new InvalidArgumentError(what, 'needs key: (input) => string')
   }
   checkWhole(`${what}: limit`, config.limit, 1)
@@ -172,7 +174,7 @@ function keyOf(workflow: string, config: SingletonConfig, input: unknown): strin
   const key: unknown = config.key(input)
   const what = `start: the singleton key of workflow "${workflow}"`
   if (typeof key !== 'string') throw new InvalidArgumentError(what, 'must be a string')
-  const problem = keyProblem(KEY_TAG + key)
+  const problem = tagKeyProblem(KEY_TAG, key)
   if (problem) throw new InvalidArgumentError(what, problem)
   return key
 }

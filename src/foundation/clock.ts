@@ -39,6 +39,38 @@ export function sleepOn(timers: Timers, ms: number): Promise<void> {
   return new Promise((resolve) => void timers.after(ms, resolve))
 }
 
+/**
+ * What the work comes to, or a rejection with `expired()` once `ms` passed before it ended. The work goes
+ * on: `late` is told what it came to after all, when it did not reject.
+ */
+export async function within<T>(
+  timers: Timers,
+  ms: number,
+  work: () => T | Promise<T>,
+  expired: () => Error,
+  late?: (value: T) => void
+): Promise<T> {
+  let cancel: Cancel = () => {}
+  let isOver = false
+  const over = new Promise<never>((_, reject) => {
+    cancel = timers.after(ms, () => {
+      isOver = true
+      reject(expired())
+    })
+  })
+  // Started in a promise: what throws at once rejects like the rest.
+  const working = (async () => work())()
+  working.then(
+    (value) => isOver && late?.(value),
+    () => {}
+  )
+  try {
+    return await Promise.race([working, over])
+  } finally {
+    cancel()
+  }
+}
+
 /** Keeps the process alive until it is called off; for work that consists of waiting. */
 export function keepProcessAlive(): Cancel {
   const timer = setInterval(() => {}, LONGEST_TIMEOUT_MS)

@@ -22,6 +22,11 @@ export function keyProblem(value: unknown, maxBytes: number = MAX_KEY_BYTES): st
   return undefined
 }
 
+/** What is wrong with a key that becomes a tag behind `prefix`; an empty one is a key like any other. */
+export function tagKeyProblem(prefix: string, key: string): string | undefined {
+  return key === '' ? undefined : keyProblem(key, MAX_KEY_BYTES - Buffer.byteLength(prefix))
+}
+
 function describeType(value: unknown): string {
   return value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value
 }

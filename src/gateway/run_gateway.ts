@@ -6,6 +6,7 @@ import { randomId } from '../foundation/ids.ts'
 import type {
   CancelOptions,
   DeliveryApi,
+  FleetApi,
   InsightApi,
   ListeningApi,
   OperatingApi,
@@ -90,10 +91,8 @@ export type RunGatewayEngine = Pick<
   Pick<OperatingApi, 'redispatchPending' | 'retryWithInput'> &
   Pick<DeliveryApi, 'signal'> &
   Pick<OutsideApi, 'continue'> &
-  Pick<ListeningApi, 'subscribe'> & {
-    /** Absent where no transport reports its workers. */
-    workerHealth?(): Promise<GroupHealth[]>
-  }
+  Pick<ListeningApi, 'subscribe'> &
+  Pick<FleetApi, 'workerHealth'>
 
 /** The gateway of a process with a store: every call is one of the engine. */
 export class StoreRunGateway implements Required<RunGateway> {
@@ -147,7 +146,7 @@ export class StoreRunGateway implements Required<RunGateway> {
   }
 
   async workerHealth(): Promise<GroupHealth[]> {
-    return (await this.#engine.workerHealth?.()) ?? []
+    return this.#engine.workerHealth()
   }
 
   start(workflow: WorkflowRef, input: unknown, options: StartRunOptions = {}): Promise<RunResult> {

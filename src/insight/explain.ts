@@ -1,6 +1,7 @@
 /*
  * Why a run is where it is, and what comes next. Pure: no sentence claims what the record does not hold.
  */
+import { SINGLETON_ADMITTED } from '../store/ports/singleton_rules.ts'
 import type { Explanation, NextCode, RemedyCode } from '../types/explanation.ts'
 import type { StepCheckpoint } from '../types/checkpoint.ts'
 import { isTerminalStatus } from '../types/run.ts'
@@ -10,7 +11,6 @@ import { waitsOf } from './explain_waits.ts'
 /** Longer than a worker's tick by far. */
 const SOON_MS = 60_000
 const MOST_ALSO = 4
-const ADMITTED = 'durable:singleton:admitted'
 
 export function explain(facts: ExplainFacts): Explanation {
   const { run } = facts
@@ -117,7 +117,7 @@ function suspended(facts: ExplainFacts): Explanation {
 }
 
 function singletonQueued({ run, singleton }: ExplainFacts): Explanation | undefined {
-  if (!singleton || run.tags?.includes(ADMITTED)) return undefined
+  if (!singleton || run.tags?.includes(SINGLETON_ADMITTED)) return undefined
   const params: Explanation['params'] = { key: singleton.key, place: singleton.before + 1 }
   const [holder] = singleton.holders
   if (holder) params.holder = holder.id

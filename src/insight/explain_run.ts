@@ -3,6 +3,7 @@
  */
 import { childToken, nextLinkId, retriedIdOf } from '../foundation/ids.ts'
 import type { FullStore } from '../store/full_store.ts'
+import { SINGLETON_ADMITTED } from '../store/ports/singleton_rules.ts'
 import type { SignalWaiter, StepCheckpoint } from '../types/checkpoint.ts'
 import type { Explanation, RunExplanation } from '../types/explanation.ts'
 import type { CheckpointGroupStats } from '../types/query.ts'
@@ -29,7 +30,6 @@ const MOST_CHILDREN = 3
 const MOST_HOLDERS = 10
 const ACTIVE: RunStatus[] = ['pending', 'running', 'suspended', 'blocked']
 const KEY = 'singleton:'
-const ADMITTED = 'durable:singleton:admitted'
 
 /** Null for an unknown run. */
 export async function explainRun(
@@ -134,11 +134,11 @@ async function childrenOf(
 /** The place of a run that waits for its turn, among the live runs of its key. */
 async function singletonOf(store: FullStore, run: WorkflowRun): Promise<ExplainFacts['singleton']> {
   const tag = run.tags?.find((each) => each.startsWith(KEY))
-  if (tag === undefined || run.status !== 'suspended' || run.tags!.includes(ADMITTED)) {
+  if (tag === undefined || run.status !== 'suspended' || run.tags!.includes(SINGLETON_ADMITTED)) {
     return undefined
   }
   const query = { workflow: run.workflow, statuses: ACTIVE }
-  const holders = await store.listRuns({ ...query, tag: ADMITTED, page: 1, size: 100 })
+  const holders = await store.listRuns({ ...query, tag: SINGLETON_ADMITTED, page: 1, size: 100 })
   const own = holders.filter(({ tags }) => tags?.includes(tag)).slice(0, MOST_HOLDERS)
   const createdBefore = run.createdAt.getTime()
   const older = await store.countRuns({ ...query, tag, createdBefore })

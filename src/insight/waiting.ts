@@ -1,6 +1,7 @@
 /*
  * What suspended runs wait for, read off the tokens of their waiters.
  */
+import { InvalidArgumentError } from '../errors.ts'
 import type { FullStore } from '../store/full_store.ts'
 import type { SignalWaiter } from '../types/checkpoint.ts'
 import type { RunWaiting } from '../types/run.ts'
@@ -33,6 +34,9 @@ export async function waitingFor(
   store: FullStore,
   runIds: readonly string[]
 ): Promise<Record<string, RunWaiting>> {
+  if (!Array.isArray(runIds)) {
+    throw new InvalidArgumentError('waitingFor: the run ids', 'must be a list')
+  }
   const found: [string, RunWaiting][] = []
   const ids = [...new Set(runIds)]
   for (let from = 0; from < ids.length; from += RUNS_A_READ) {

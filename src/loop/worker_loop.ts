@@ -14,8 +14,8 @@ import { PHASES, type Phase, type TickCount, type TickEngine, type TickOptions }
 /** What the loop needs of an engine. */
 export type WorkerLoopEngine = TickEngine &
   Pick<UpkeepApi, 'startConsumers' | 'beginDrain' | 'drain'> &
-  // Without it timers are as late as the pause between two ticks is long.
-  Partial<Pick<UpkeepApi, 'onDue'>>
+  // Without the first timers are as late as the pause between two ticks is long; without the other runs are.
+  Partial<Pick<UpkeepApi, 'onDue' | 'consumeRuns'>>
 
 /** Any logger of AdonisJS fits. */
 export interface WorkerLogger {
@@ -49,7 +49,7 @@ const MOST_PASSES = 256
 const DUE_TIMERS = PHASES.find(({ name }) => name === 'resumeDueTimers')!
 
 /**
- * Starts deferred consumers, ticks every `intervalMs` until `stopSignal` settles, then stops picking up
+ * Starts deferred consumers and the run queue's, ticks every `intervalMs` until `stopSignal` settles, then stops picking up
  * work and waits for what is in flight, at most `drainTimeoutMs`. Timers of runs that this process parked
  * are on time, however long the interval. Answers the number of ticks. A phase
  * that fails is logged and tried again by the next tick.
@@ -72,6 +72,7 @@ export async function runWorkerLoop(
       stopListening?.()
       alarm.stop()
     }
+    engine.consumeRuns?.()
     engine.startConsumers()
     while (!pause.stopped) {
       ticks++

@@ -20,15 +20,18 @@ interface Deadline {
   at: number
 }
 
+// Here, and not where the heaps are made: a kept body has both.
+const isSeenFirst = (a: Candidate, b: Candidate): boolean =>
+  a.order < b.order ||
+  (a.order === b.order &&
+    (a.answer.at < b.answer.at || (a.answer.at === b.answer.at && a.entry.seq < b.entry.seq)))
+
+const isEarlier = (a: Deadline, b: Deadline): boolean => a.at < b.at
+
 export class Delivery {
   readonly #history: History
-  readonly #ready = new Heap<Candidate>(
-    (a, b) =>
-      a.order < b.order ||
-      (a.order === b.order &&
-        (a.answer.at < b.answer.at || (a.answer.at === b.answer.at && a.entry.seq < b.entry.seq)))
-  )
-  readonly #deadlines = new Heap<Deadline>((a, b) => a.at < b.at)
+  readonly #ready = new Heap(isSeenFirst)
+  readonly #deadlines = new Heap(isEarlier)
   /** Ordered completions on their way to the store; their orders ascend. */
   #held: { seq: number; order: number }[] = []
 
@@ -115,6 +118,9 @@ export class Delivery {
   }
 
   #rowsOf(entry: OpenAwait): RowsOfCall {
-    return (index) => this.#history.at(entry.seqAt(index))
+    return (index, landed) => {
+      const seq = entry.seqAt(index)
+      return landed && this.#history.isInFlight(seq) ? undefined : this.#history.at(seq)
+    }
   }
 }

@@ -25,8 +25,11 @@ export interface Answer {
   decided?: boolean
 }
 
-/** The row at the call's position `index`, counted from its first one. */
-export type RowsOfCall = (index: number) => StepCheckpoint | undefined
+/**
+ * The row at the call's position `index`, counted from its first one. A row in flight may still lose
+ * against another one: who keeps something of it asks for what has `landed`.
+ */
+export type RowsOfCall = (index: number, landed?: boolean) => StepCheckpoint | undefined
 
 /**
  * Reads the rows of a call. `changed` tells the indexes that are not as the last reading saw them; without

@@ -47,12 +47,13 @@ export class Replay {
   readonly #delivery: Delivery
   readonly #open = new Map<number, OpenAwait>()
   readonly #owners = new Owners()
-  readonly #undos = new Map<number, Undo>()
   /** Told of every await that is delivered, in order. */
   onDelivered?: (entry: OpenAwait) => void
   /** Told when the body asks for something or ends: also while nobody drives the machine. */
   onActivity?: () => void
-  #attention = new Set<OpenAwait>()
+  /** Made on first use, as few kept bodies need them. */
+  #undos?: Map<number, Undo>
+  #attention?: Set<OpenAwait>
   #stamps: Stamp[] = []
   #position = 0
   #lastOrder = -1
@@ -108,12 +109,12 @@ export class Replay {
 
   /** How to undo what completes at this position. */
   undoAt(seq: number): Undo | undefined {
-    return this.#undos.get(seq)
+    return this.#undos?.get(seq)
   }
 
   /** Positions of the compensable calls made so far. */
-  compensable(): IterableIterator<number> {
-    return this.#undos.keys()
+  compensable(): Iterable<number> {
+    return this.#undos?.keys() ?? []
   }
 
   /* ---- for ctx ---- */
@@ -132,9 +133,9 @@ export class Replay {
     const entry = this.#entryOf(call, seq, command, read)
     this.#open.set(entry.seq, entry)
     this.#owners.add(entry)
-    if (undo) this.#undos.set(seq, undo)
+    if (undo) (this.#undos ??= new Map<number, Undo>()).set(seq, undo)
     this.#delivery.assess(entry)
-    if (entry.reading.state === 'open') this.#attention.add(entry)
+    if (entry.reading.state === 'open') this.#note(entry)
     this.onActivity?.()
     return entry.deferred.promise as Promise<T>
   }
@@ -172,7 +173,7 @@ export class Replay {
   breakOff<T>(error: NonDeterminismError): Promise<T> {
     this.#broken ??= error
     this.#fence ??= error
-    this.#attention.clear()
+    this.#attention = undefined
     return rejected(this.#broken)
   }
 
@@ -212,15 +213,15 @@ export class Replay {
 
   /** Open awaits that need their performer: new ones, changed ones, those that fell due. */
   takeAttention(now: number): OpenAwait[] {
-    for (const entry of this.#delivery.advance(now)) this.#attention.add(entry)
-    const taken = [...this.#attention].filter((entry) => entry.reading.state === 'open')
-    this.#attention = new Set()
-    return taken
+    for (const entry of this.#delivery.advance(now)) this.#note(entry)
+    const noted = [...(this.#attention ?? [])]
+    this.#attention = undefined
+    return noted.filter((entry) => entry.reading.state === 'open')
   }
 
   /** Asks for attention to an open await whose answer may lie outside its rows. */
   attend(entry: OpenAwait): void {
-    if (this.#open.get(entry.seq) === entry) this.#attention.add(entry)
+    if (this.#open.get(entry.seq) === entry) this.#note(entry)
   }
 
   /** Orders given since the last call that are not part of a row's own write. */
@@ -242,13 +243,13 @@ export class Replay {
     }
     for (const [entry, changed] of changes) {
       this.#delivery.assess(entry, changed)
-      if (entry.reading.state === 'open') this.#attention.add(entry)
+      if (entry.reading.state === 'open') this.#note(entry)
     }
   }
 
   /** Something can be delivered at `now` without further writes. */
   deliverable(now: number): boolean {
-    for (const entry of this.#delivery.advance(now)) this.#attention.add(entry)
+    for (const entry of this.#delivery.advance(now)) this.#note(entry)
     const entry = this.#delivery.take()
     if (!entry) return false
     this.#delivery.assess(entry)
@@ -269,7 +270,7 @@ export class Replay {
     const open = [...this.#open.values()]
     this.#open.clear()
     this.#owners.clear()
-    this.#attention.clear()
+    this.#attention = undefined
     for (const entry of open) {
       this.#delivery.forget(entry)
       entry.deferred.reject(this.#fence)
@@ -291,6 +292,12 @@ export class Replay {
     return new OpenAwait(seq, width, command, read, deferred(), minted)
   }
 
+  /** Its performer is to look at it. */
+  #note(entry: OpenAwait): void {
+    this.#attention ??= new Set()
+    this.#attention.add(entry)
+  }
+
   #over(): boolean {
     return this.#end !== undefined || this.#broken !== undefined
   }
@@ -304,14 +311,14 @@ export class Replay {
   }
 
   #deliver(now: number): boolean {
-    for (const entry of this.#delivery.advance(now)) this.#attention.add(entry)
+    for (const entry of this.#delivery.advance(now)) this.#note(entry)
     const entry = this.#delivery.take()
     if (!entry) return false
     const answer = entry.reading as Answer
     this.#stamp(answer)
     this.#open.delete(entry.seq)
     this.#owners.remove(entry)
-    this.#attention.delete(entry)
+    this.#attention?.delete(entry)
     this.#delivery.forget(entry)
     this.onDelivered?.(entry)
     // The body gets a copy: what it does to a result must not reach history.

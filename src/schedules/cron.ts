@@ -26,6 +26,8 @@ const DAY = 24 * HOUR
 /** How far windows are looked for; 29 February is the rarest, and not in 1900 or 2100. */
 const SPANS = [2 * MINUTE, 2 * HOUR, 3 * DAY, 63 * DAY, 400 * DAY, 3000 * DAY]
 const HOURS_A_DAY = 24
+/** Exclusive, so that a window at the epoch is one. */
+const BEFORE_THE_EPOCH = -1
 
 let loading: Promise<Parse> | undefined
 
@@ -92,7 +94,7 @@ export class CronCadence implements Cadence {
   current(now: number): Window | undefined {
     const known = this.#around
     if (known && known.at <= now && now < known.nextAt) return windowAt(known.at)
-    const at = this.#lastUntil(now)
+    const at = this.#latestUntil(now).at(-1)
     if (at === undefined) return undefined
     const nextAt = this.nextAt(now)
     if (nextAt !== undefined) this.#around = { at, nextAt }
@@ -103,9 +105,9 @@ export class CronCadence implements Cadence {
     if (this.#earlier?.of !== of) this.#earlier = { of, fires: [] }
     const { fires } = this.#earlier
     while (fires.length < count) {
-      const at = this.#lastUntil((fires.at(-1) ?? of) - 1)
-      if (at === undefined) break
-      fires.push(at)
+      const more = this.#latestUntil((fires.at(-1) ?? of) - 1)
+      if (more.length === 0) break
+      fires.push(...more.reverse())
     }
     return fires.slice(0, count).reverse().map(windowAt)
   }
@@ -118,12 +120,15 @@ export class CronCadence implements Cadence {
     return undefined
   }
 
-  #lastUntil(now: number): number | undefined {
+  /** The last fires until a time, ascending: all of the shortest span that has one. None is before the epoch. */
+  #latestUntil(now: number): number[] {
     for (const span of SPANS) {
-      const last = this.#fires(now - span, now).at(-1)
-      if (last !== undefined) return last
+      const from = Math.max(BEFORE_THE_EPOCH, now - span)
+      const fires = from < now ? this.#fires(from, now) : []
+      if (fires.length > 0) return fires
+      if (from === BEFORE_THE_EPOCH) break
     }
-    return undefined
+    return []
   }
 
   /** Every fire in `(from, to]`, ascending. */

@@ -22,6 +22,17 @@ export type ResolvedSchedule = ScheduledWorkflow & { workflow: string }
 export async function resolveSchedules(
   schedules: readonly ScheduledWorkflow[]
 ): Promise<ResolvedSchedule[]> {
+  if (!Array.isArray(schedules)) {
+    throw new InvalidArgumentError('resolveSchedules: the schedules', 'must be a list')
+  }
+  for (const [index, schedule] of (schedules as readonly unknown[]).entries()) {
+    if (typeof schedule === 'object' && schedule !== null && !Array.isArray(schedule)) continue
+    const got = schedule === null ? 'null' : Array.isArray(schedule) ? 'a list' : typeof schedule
+    throw new InvalidArgumentError(
+      `resolveSchedules: schedules[${index}]`,
+      `must be an object { key, workflow, cron }, got ${got}`
+    )
+  }
   const resolved: ResolvedSchedule[] = []
   for (const schedule of schedules) {
     resolved.push({ ...schedule, workflow: await resolvedName(schedule) })

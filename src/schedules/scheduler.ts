@@ -156,7 +156,7 @@ export class Scheduler {
     const schedules = given ?? [...this.#known.values()].map((known) => known.given)
     const repeated = repeatedKeys(given ?? [])
     const outcomes = await mapBounded(schedules, AT_ONCE, async (schedule) => {
-      if (repeated.has(schedule.key)) {
+      if (repeated.has(schedule?.key)) {
         throw new InvalidArgumentError(`schedule "${schedule.key}"`, 'is listed twice')
       }
       return this.#due(await this.#adopted(schedule), now)

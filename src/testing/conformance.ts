@@ -6,10 +6,15 @@ import type { RunQueue } from '../transport/ports.ts'
 import { randomId } from '../foundation/ids.ts'
 import { ADMISSION_CASES, AdmissionBench, type AdmissionFactory } from './contracts/admission.ts'
 import { bindCases, type ContractTest } from './contracts/bind.ts'
-import { RUN_QUEUE_CASES } from './contracts/run_queue.ts'
+import { RUN_QUEUE_CASES, type RunQueueSettings } from './contracts/run_queue.ts'
+import { transportCases } from './contracts/transport.ts'
+import { runTransportCase, type TransportUnderContract } from './contracts/transport/bench.ts'
 import { STATE_STORE_CASES, type StoreCase, type StoreUnderTest } from './contracts/state_store.ts'
 
 export type { ContractTest } from './contracts/bind.ts'
+export type { RunQueueSettings } from './contracts/run_queue.ts'
+export type { TransportUnderContract } from './contracts/transport/bench.ts'
+export type { TransportAbility, TransportSettings } from './contracts/transport/case.ts'
 
 /** Stamped on `StateStoreUnavailableError`. Shared by all copies of the package in a process. */
 const UNAVAILABLE: unique symbol = Symbol.for('@agora/durable:state-store-unavailable') as never
@@ -59,12 +64,7 @@ export function runStateStoreContract(
   options: StateStoreContractOptions = {}
 ): void {
   const except = new Map(Object.entries(options.except ?? {}))
-  const noted = new Set<string>()
-  const note = (line: string) => {
-    if (noted.has(line)) return
-    noted.add(line)
-    process.stdout.write(`  skipped: ${name}: ${line}\n`)
-  }
+  const note = notesOf(name)
   const cases = STATE_STORE_CASES.map((each) => ({
     title: each.name,
     skip: except.get(each.name),
@@ -76,14 +76,47 @@ export function runStateStoreContract(
   bindCases(name, cases, options.test)
 }
 
+/**
+ * Registers the transport contract for one driver, as one test a case. `factory` runs once for each case, and
+ * gives it an empty backend of its own. Cases of optional members that the driver does not have, and of
+ * abilities that are not listed, are left out, with one line.
+ *
+ * @example
+ * runTransportContract('MyTransport', async () => {
+ *   const backend = await emptyBackend()
+ *   return {
+ *     open: (settings) => new MyTransport(backend, settings),
+ *     abilities: ['shared'],
+ *     cleanup: () => backend.close(),
+ *   }
+ * })
+ */
+export function runTransportContract(
+  name: string,
+  factory: () => Promise<TransportUnderContract> | TransportUnderContract,
+  options: { test?: ContractTest } = {}
+): void {
+  const note = notesOf(name)
+  const cases = transportCases.map((each) => ({
+    title: each.title,
+    run: async () => runTransportCase(each, await factory(), note),
+  }))
+  bindCases(name, cases, options.test)
+}
+
 /** What a factory makes for one case of the run-queue contract. */
 export interface RunQueueUnderContract {
-  /** Another process on the backend of this case; called several times. Consumption is not deferred. */
-  open(): Promise<RunQueue>
+  /**
+   * Another process on the backend of this case; called several times. Consumption is not deferred.
+   * `settings` come with cases of `supportsLeases`; `onError` is always to be honoured.
+   */
+  open(settings?: RunQueueSettings): Promise<RunQueue>
   /** Closes all of them and removes what they kept. */
   cleanup: () => Promise<void> | void
   /** False for a queue that delivers in no order of priority; default true. */
   supportsPriority?: boolean
+  /** True for a queue whose messages outlive their consumer, and whose `open` honours settings; default false. */
+  supportsLeases?: boolean
 }
 
 /**
@@ -101,12 +134,19 @@ export function runRunDispatchContract(
   factory: () => Promise<RunQueueUnderContract>,
   options: { test?: ContractTest } = {}
 ): void {
+  const note = notesOf(name)
   const cases = RUN_QUEUE_CASES.map(({ title, needs, run }) => ({
     title,
     run: async () => {
       const made = await factory()
       try {
-        if (needs !== 'priority' || made.supportsPriority !== false) await run(made)
+        if (needs === 'priority' && made.supportsPriority === false) {
+          note('supportsPriority is false')
+        } else if (needs === 'leases' && made.supportsLeases !== true) {
+          note('supportsLeases is not true')
+        } else {
+          await run(made)
+        }
       } finally {
         await made.cleanup()
       }
@@ -139,6 +179,16 @@ export function runAdmissionBackendContract(
     },
   }))
   bindCases(name, cases, options.test)
+}
+
+/** Writes each line once. */
+function notesOf(name: string): (line: string) => void {
+  const noted = new Set<string>()
+  return (line) => {
+    if (noted.has(line)) return
+    noted.add(line)
+    process.stdout.write(`  skipped: ${name}: ${line}\n`)
+  }
 }
 
 async function runCase(

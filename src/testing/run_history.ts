@@ -57,7 +57,7 @@ export function parseRunHistory(source: string | object): RunHistory {
   }
   if (!isRecord(run)) throw new RunHistoryError('run: is missing')
   if (!Array.isArray(checkpoints)) throw new RunHistoryError('checkpoints: must be a list')
-  const revivedRun = revived(run, 'run', RUN_DATES, 2) as unknown as WorkflowRun
+  const revivedRun = revived<WorkflowRun>(run, 'run', RUN_DATES, 2)
   for (const key of ['id', 'workflow', 'workflowVersion', 'status'] as const) {
     text(revivedRun[key], `run.${key}`)
   }
@@ -105,16 +105,16 @@ function checkpoint(row: unknown, path: string): StepCheckpoint {
   text(row.name, `${path}.name`)
   oneOf(row.kind, KINDS, `${path}.kind`)
   oneOf(row.status, STATUSES, `${path}.status`)
-  return revived(row, path, ROW_DATES, 3) as unknown as StepCheckpoint
+  return revived<StepCheckpoint>(row, path, ROW_DATES, 3)
 }
 
 /** A copy whose dates are dates; the first `required` of them must be there. */
-function revived(
+function revived<T>(
   record: Record<string, unknown>,
   path: string,
   dates: readonly string[],
   required: number
-): Record<string, unknown> {
+): T {
   const copy = { ...record }
   for (const [index, key] of dates.entries()) {
     const value = record[key]
@@ -128,7 +128,7 @@ function revived(
     }
     copy[key] = date
   }
-  return copy
+  return copy as T
 }
 
 function parsed(json: string): unknown {

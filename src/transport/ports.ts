@@ -86,10 +86,15 @@ export interface TenantLink {
   onTenantEvent(tenant: string, handler: (event: TenantEvent) => void): () => void
 }
 
-/** Role: hints that runs can move. At least once; a lost one costs latency up to the poll. */
+/**
+ * Role: hints that runs can move. At least once; a lost one costs latency up to the poll. A scope is a
+ * namespace, or `*` for engines that drive every namespace: a scope of its own, which takes nothing of
+ * the others.
+ */
 export interface RunQueue {
-  dispatchRun(run: RunDispatch): Promise<void>
-  /** Consumes `scope`: a namespace, or `*`. The answer stops it after handlers in flight. */
+  /** Hands a run to the consumers of `scope`; default: the run's namespace, else `default`. */
+  dispatchRun(run: RunDispatch, scope?: string): Promise<void>
+  /** Consumes one scope. The answer stops it after handlers in flight. Consuming a scope twice takes nothing twice. */
   onRun(scope: string, handler: (run: RunDispatch) => Promise<void>): () => Promise<void>
 }
 

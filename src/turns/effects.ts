@@ -10,13 +10,13 @@ import type { RunStatus, WorkflowRun } from '../types/run.ts'
 /** The successor of a continue-as-new exists; it wants its first turn. */
 export interface WakeSuccessor {
   kind: 'wakeSuccessor'
-  runId: string
+  run: Pick<WorkflowRun, 'id' | 'namespace' | 'priority'>
 }
 
 /** A child run was inserted `pending`; it wants its first turn. */
 export interface StartChild {
   kind: 'startChild'
-  runId: string
+  run: Pick<WorkflowRun, 'id' | 'namespace' | 'priority'>
 }
 
 /** A run that a parent waits for ended. */

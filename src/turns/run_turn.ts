@@ -26,7 +26,7 @@ import { perform, waitsForNews } from './performer.ts'
 import { endFan } from './perform/fan.ts'
 import { awaitsVerdict, judgeReopened } from './reopen.ts'
 import { unwindSaga } from './saga_unwind.ts'
-import { failedWith, type Outcome, outcomeOf, parkOf, settleTurn } from './settle.ts'
+import { failedWith, lostReport, type Outcome, outcomeOf, parkOf, settleTurn } from './settle.ts'
 import { Turn, TurnLostError } from './turn.ts'
 import type { WarmRun, WarmRuns } from './warm_runs.ts'
 
@@ -344,7 +344,7 @@ export class RunTurn {
     const { run, previousStatus, previousTurns } = claimed
     const { store, clock } = this.#needs
     const status = previousStatus === 'pending' ? 'pending' : 'suspended'
-    await store.commitTurn({
+    const verdict = await store.commitTurn({
       runId: run.id,
       owner: hold.owner,
       turn: run.turns ?? 0,
@@ -358,7 +358,10 @@ export class RunTurn {
         },
       },
     })
-    return { runId: run.id, status, effects: [], again: false, refused }
+    if (verdict.applied) return { runId: run.id, status, effects: [], again: false, refused }
+    // Somebody else decided about it meanwhile.
+    await this.#release(hold)
+    return lostReport(run, verdict)
   }
 
   async #lose(run: WorkflowRun, hold: LeaseHold, error: unknown): Promise<TurnReport> {

@@ -22,12 +22,25 @@ interface UndoInput {
 export async function unwindSaga(turn: Turn): Promise<void> {
   const rows = await turn.needs.store.listCheckpoints(turn.run.id)
   turn.check()
+  closeAbandoned(turn, rows)
   const list = await recordedList(turn, rows)
   for (const row of list) {
     const { undoes } = row.input as UndoInput
     const undo = turn.replay.undoAt(undoes)
     const undone = rows.find((candidate) => candidate.seq === undoes)
     await undoOne(turn, row, undo, undone?.output)
+  }
+}
+
+/** Local steps that a process died with and that nobody will execute again: no row of a run that is over says `running`. */
+function closeAbandoned(turn: Turn, rows: StepCheckpoint[]): void {
+  for (const row of rows) {
+    const isOpen = row.kind === 'local' && row.status === 'running' && row.seq >= 0
+    if (!isOpen || turn.isWorking(row.seq)) continue
+    const error = { message: 'the run was cancelled before it ended', retryable: false }
+    const finishedAt = new Date(turn.now())
+    const closed: StepCheckpoint = { ...row, status: 'failed', error, finishedAt }
+    turn.journal.append({ row: { row: closed } }, { urgent: false })
   }
 }
 

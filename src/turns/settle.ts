@@ -206,7 +206,7 @@ function appliedReport(
       break
     case 'continued':
       emitter.emit({ type: 'run.completed', ...about })
-      if (successor) effects.push({ kind: 'wakeSuccessor', runId: successor.id })
+      if (successor) effects.push({ kind: 'wakeSuccessor', run: successor })
       break
     case 'suspended':
       report.dueAt = outcome.dueAt
@@ -236,7 +236,8 @@ function appliedReport(
   return report
 }
 
-function lostReport(run: WorkflowRun, verdict: TurnVerdict): TurnReport {
+/** Of a turn whose settling write was not applied. */
+export function lostReport(run: WorkflowRun, verdict: TurnVerdict): TurnReport {
   return {
     runId: run.id,
     status: verdict.status ?? 'cancelled',

@@ -92,7 +92,7 @@ export class TurnQueue {
       }
       turn.handle.ring()
       if (turn.stamped) return
-      await this.#stamp(runId)
+      await this.request(runId)
       turn.stamped = true
       // The turn may have settled before the stamp: then nobody else reads it soon.
       const now = this.#executing.get(runId)
@@ -103,21 +103,22 @@ export class TurnQueue {
     }
     if (this.freeSlots === 0) {
       this.#backlog.add(runId)
-      await this.#stamp(runId)
+      await this.request(runId)
       return
     }
     if (await this.#claimAndRun(runId)) return
-    if (!(await this.#stamp(runId))) return
+    if (!(await this.request(runId))) return
     // The holder may have released in between.
     await this.#claimAndRun(runId)
   }
 
-  /** The first turn of a run whose row is `pending`: the row itself is the request. */
-  async begin(runId: string): Promise<void> {
+  /** The first turn of a run whose row is `pending`: the row itself is the request. True when it begins. */
+  async begin(runId: string): Promise<boolean> {
     // Taken from us meanwhile and set back to pending: the turn that lost it ends first.
     await this.#executing.get(runId)?.done
-    if (this.freeSlots === 0) this.#backlog.add(runId)
-    else await this.#claimAndRun(runId)
+    if (this.freeSlots > 0) return this.#claimAndRun(runId)
+    this.#backlog.add(runId)
+    return false
   }
 
   /** The turn of this run that executes here. */
@@ -297,7 +298,8 @@ export class TurnQueue {
     }
   }
 
-  #stamp(runId: string): Promise<boolean> {
+  /** The run carries a durable request for a turn; false for one that is over. */
+  request(runId: string): Promise<boolean> {
     const { store, clock } = this.#options.needs
     const now = clock()
     return store.updateRunIf(runId, [...LIVE_RUN_STATUSES], { wakeRequestedAt: now })

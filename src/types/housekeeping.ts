@@ -47,7 +47,7 @@ export type StalledListener = (info: StalledRunInfo) => void
 
 /**
  * Called before retention deletes a run, with its history. One that throws, rejects or does not end within
- * five minutes keeps the run, and what it started, until a later pass.
+ * 30 seconds keeps the run, and what it started, until a later pass.
  */
 export type EvictListener = (
   run: WorkflowRun,

@@ -215,8 +215,10 @@ export interface TenantEvent {
 export type ControlMessage = { from?: string } & (
   | { kind: 'event'; event: EngineEvent }
   | { kind: 'cancel'; runId: string }
-  | { kind: 'enqueued'; runId: string }
-  | { kind: 'schedulePaused'; key: string; paused: boolean }
+  /** `taken`: it executes where it was enqueued. */
+  | { kind: 'enqueued'; runId: string; taken?: boolean }
+  /** `at`: when it was said; a repetition keeps it, so that it loses against what was said since. */
+  | { kind: 'schedulePaused'; key: string; paused: boolean; at?: number }
 )
 
 /** A hint that a run can move; the store is the truth. Engine ↔ engine. */

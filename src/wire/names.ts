@@ -30,6 +30,16 @@ export function partitionOf(token: string, name: string): string | undefined {
   return token.startsWith(base) && token.length > base.length ? token.slice(base.length) : undefined
 }
 
+/**
+ * The token that carries a group within a namespace: the pool of the same name is the bare one, since the
+ * namespace is told already.
+ */
+export function tokenWithin(namespace: string | undefined, group: string): string {
+  const own = `@${namespace}`
+  const isOwn = !isDefaultPool(namespace) && group.endsWith(own) && group !== own
+  return isOwn ? group.slice(0, -own.length) : group
+}
+
 /** The prefix with a namespace folded in. */
 export const effectivePrefix = (prefix: string, namespace?: string): string =>
   isDefaultPool(namespace) ? prefix : `${prefix}-${namespace}`
@@ -57,20 +67,24 @@ export const JOB = {
   run: 'run',
 } as const
 
-/** Queues of the `queue` transport. */
-export interface QueueNames {
+/** Queues of every transport over queues of jobs. */
+export interface JobNames {
   tasks(token: string): string
   results: string
-  heartbeats: string
-  control: string
   decisions: string
   stepEvents: string
   startRun: string
   runRequest: string
+  runs(scope: string): string
+}
+
+/** Queues of the `queue` transport. */
+export interface QueueNames extends JobNames {
+  heartbeats: string
+  control: string
   runReplies(instanceId: string): string
   tenantEvents(instanceId: string): string
   inboxRegistrations: string
-  runs(scope: string): string
 }
 
 /** Names of the `queue` transport: `P:<queue>`; run queues carry their scope instead of the namespace. */
@@ -92,16 +106,8 @@ export function queueNames(prefix: string, namespace?: string): QueueNames {
   }
 }
 
-/** Queues and channels of the `bullmq` transport. */
-export interface BullNames {
-  tasks(token: string): string
-  results: string
-  decisions: string
-  stepEvents: string
-  startRun: string
-  runRequest: string
-  runs(scope: string): string
-  /** Pub/sub from here on. */
+/** Queues of the `bullmq` transport, and these channels. */
+export interface BullNames extends JobNames {
   heartbeat: string
   runReply: string
   tenantEvents(tenant: string): string

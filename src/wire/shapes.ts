@@ -223,6 +223,7 @@ export const SHAPES = {
     must('kind', 'text'),
     may('event', { object: ENGINE_EVENT }),
     may('runId', 'text'),
+    may('taken', 'flag'),
     may('key', 'text'),
     may('paused', 'flag'),
   ],

@@ -19,6 +19,8 @@ export interface AppOptions {
   files?: Record<string, string>
   /** Registers `@adonisjs/lucid` over one SQLite connection in memory, or the given config. */
   lucid?: boolean | object
+  /** Registers `@adonisjs/redis` with this config. */
+  redis?: object
   /** Whether the durable provider is registered; default true. */
   provider?: boolean
   /** Called before the providers register. */
@@ -57,7 +59,9 @@ export async function createApp(options: AppOptions = {}): Promise<ApplicationSe
   const config: Record<string, unknown> = {}
   if (options.durable !== undefined) config.durable = options.durable
   if (options.lucid) config.database = lucidConfig(options.lucid)
+  if (options.redis) config.redis = options.redis
   const providers = [
+    ...(options.redis ? [() => import('@adonisjs/redis/redis_provider')] : []),
     ...(options.lucid ? [() => import('@adonisjs/lucid/database_provider')] : []),
     ...(provider ? [() => import('../../providers/durable_provider.ts')] : []),
   ]

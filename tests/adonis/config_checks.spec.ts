@@ -282,9 +282,7 @@ REFUSED.push(
 )
 
 const LATER = [
-  'controlPlane',
   'remoteAdvanceSilenceMs',
-  'scopeReads',
   'blockedPollMs',
   'verifyTenant',
   'partition',
@@ -319,11 +317,13 @@ test.group('Config checks', () => {
 
   test('takes everything that works', ({ assert }) => {
     const config: Required<DurableConfig> = {
+      controlPlane: { publishControl: async () => {}, onControl() {} },
       role: 'standalone',
       schedules: [
         { key: 'nightly', workflow: 'report', cron: '0 2 * * *', timezone: 'Europe/Berlin' },
       ],
       persistedSchedules: true,
+      scopeReads: true,
       queues: [{ name: 'q', concurrency: 1, rateLimit: { limit: 1, periodMs: 1 } }],
       admission: new InMemoryAdmissionBackend(),
       transport: 'a',

@@ -244,6 +244,17 @@ const EFFECTS: { [Key in keyof Required<DurableConfig>]: (rig: Rig) => Promise<v
     }
   },
 
+  async scopeReads({ assert, boot }) {
+    for (const [scopeReads, found] of [
+      [true, false],
+      [false, true],
+    ]) {
+      const { engine, store } = await boot({ namespace: 'eu', scopeReads })
+      await store.createRun(storedRun('us', { namespace: 'us' }))
+      assert.equal((await engine.getRun('us')) !== null, found)
+    }
+  },
+
   async maxRecoveryAttempts({ assert, boot }) {
     const { engine, store } = await boot({ maxRecoveryAttempts: 0 })
     await store.createRun(storedRun('r', { status: 'running', turns: 1, lockedUntil: 1 }))

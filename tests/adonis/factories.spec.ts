@@ -4,6 +4,8 @@ import { spawnSync } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import {
+  DbTransport,
+  BullMQTransport,
   EventEmitterTransport,
   InMemoryTransport,
   LucidStateStore,
@@ -33,6 +35,13 @@ test.group('Factories', () => {
       stores.lucid({ connection: 'pg' })
       transports.memory()
       transports.eventEmitter()
+      const { controlPlanes } = await import('./src/adonis/control_planes.ts')
+      const { admissions } = await import('./src/adonis/admissions.ts')
+      controlPlanes.redis()
+      admissions.redis()
+      transports.db({ connection: 'pg' })
+      transports.bullmq({ connection: 'redis://cache' })
+      transports.queue({ connection: 'redis' })
       console.log(JSON.stringify(loaded))
     `
     const { stdout, stderr, status } = spawnSync(
@@ -43,7 +52,9 @@ test.group('Factories', () => {
     assert.equal(status, 0, stderr)
     const loaded: string[] = JSON.parse(stdout)
     const heavy = loaded.filter((url) =>
-      /@adonisjs\/lucid|src\/store\/|memory_transport|event_emitter_transport/.test(url)
+      /@adonisjs\/lucid|@adonisjs\/redis|ioredis|src\/redis|control_plane\/redis|flow\/redis|src\/store\/|memory_transport|event_emitter_transport|db_transport|bullmq|@adonisjs\/queue|queue_transport/.test(
+        url
+      )
     )
     assert.isNotEmpty(loaded)
     assert.deepEqual(heavy, [])
@@ -78,6 +89,30 @@ test.group('Factories', () => {
     transport.onResult(async () => {})
     assert.isTrue(emitter.eventNames().some((name) => String(name).includes('eu')))
     await transport.close!()
+  })
+
+  test('transports.bullmq passes every option on', async ({ assert }) => {
+    const app = await bootApp({ provider: false })
+    const connection = 'redis://127.0.0.1:6379'
+    const transport = await transports.bullmq({ connection })({ app })
+    assert.instanceOf(transport, BullMQTransport)
+    await transport.close!()
+    for (const [wrong, problem] of [
+      [{ connection: {} }, /connection is missing: ioredis would take the Redis at 127\.0\.0\.1/],
+      [{ connection, concurrency: 0 }, /^transports\.bullmq: concurrency must be/],
+      [{ connection, closeTimeoutMs: -1 }, /^transports\.bullmq: closeTimeoutMs must be/],
+    ] as const) {
+      await assert.rejects(async () => transports.bullmq(wrong)({ app }), problem)
+    }
+    const reported: unknown[] = []
+    const named = await transports.bullmq({
+      connection,
+      namespace: 'acme',
+      onError: (error) => void reported.push(error),
+    })({ app })
+    const foreign = { ...RESULT, name: 'x', group: 'x@other', input: 1, attempt: 1 }
+    await assert.rejects(() => named.dispatch(foreign), /namespace "acme"/)
+    await named.close!()
   })
 
   test('errors of a transport go to the log of the application, unless the config says where', async ({
@@ -135,6 +170,55 @@ test.group('Factories', () => {
       return rows.length
     }
     assert.deepEqual([await tables('one'), await tables('two')], [0, 1])
+  })
+
+  test('transports.db takes the database from the container, and its connection alone', async ({
+    assert,
+  }) => {
+    const sqlite = {
+      client: 'better-sqlite3',
+      connection: { filename: ':memory:' },
+      useNullAsDefault: true,
+    }
+    const app = await bootApp({
+      provider: false,
+      lucid: { connection: 'one', connections: { one: sqlite, two: sqlite } },
+    })
+    const db = await app.container.make('lucid.db')
+    const transport = await transports.db({ connection: 'two', namespace: 'eu' })({ app })
+    assert.instanceOf(transport, DbTransport)
+    await transport.dispatch({
+      runId: 'r',
+      seq: 0,
+      stepId: 'r:0',
+      name: 'step',
+      group: 'step',
+      input: 1,
+      attempt: 1,
+    })
+    const rows = await db.connection('two').from('durable_transport_tasks').select('*')
+    assert.deepEqual(
+      rows.map((row) => [row.step_id, row.namespace, row.input]),
+      [['r:0', 'eu', '1']]
+    )
+    const tables = await db
+      .connection('one')
+      .from('sqlite_master')
+      .where('name', 'like', 'durable%')
+    assert.lengthOf(tables, 0)
+    await transport.close!()
+    await assert.rejects(
+      async () => transports.db({ connection: 'three' })({ app }),
+      /transports\.db\(\{ connection: "three" \}\) in config\/durable\.ts names no connection .*"one", "two"/
+    )
+  })
+
+  test('drivers over a database without one say which provider is missing', async ({ assert }) => {
+    const app = await bootApp({ provider: false })
+    await assert.rejects(
+      async () => transports.db()({ app }),
+      /transports\.db\(\) found no database in the container/
+    )
   })
 
   test('stores.lucid without a database says which provider is missing', async ({ assert }) => {

@@ -5,6 +5,7 @@ import type { Assert } from '@japa/assert'
 import type {
   AdmissionBackend,
   DurableConfig,
+  ControlPlane,
   InMemoryStateStore,
   WorkflowEngine,
 } from '../../index.ts'
@@ -21,7 +22,7 @@ interface App {
   terminate(): Promise<void>
 }
 
-export const FLOW_EFFECTS = { queues: gates, admission: decides }
+export const FLOW_EFFECTS = { queues: gates, admission: decides, controlPlane: tells }
 
 /** Starts two runs of one step through the queue `q`; answers how many steps are out. */
 async function twoCalls(engine: WorkflowEngine): Promise<number> {
@@ -56,6 +57,25 @@ async function decides({ assert, boot }: Rig): Promise<void> {
     const { app, engine } = await boot({ queues, admission: build(own) })
     assert.isTrue(own.handles('q'))
     assert.equal(await twoCalls(engine), 0)
+    await app.terminate()
+    assert.equal(closed, 1)
+  }
+}
+
+async function tells({ assert, boot }: Rig): Promise<void> {
+  for (const build of [(one: ControlPlane) => one, (one: ControlPlane) => () => one]) {
+    let closed = 0
+    const kinds: string[] = []
+    const own: ControlPlane = {
+      publishControl: async ({ kind }) => void kinds.push(kind),
+      onControl: () => {},
+      close: async () => void closed++,
+    }
+    const { app, engine } = await boot({ controlPlane: build(own) })
+    engine.register('w', '1', async () => 1)
+    await engine.start('w', null, 'r')
+    await engine.waitForRun('r', { terminal: true, timeoutMs: 5000 })
+    assert.includeMembers(kinds, ['enqueued', 'event'])
     await app.terminate()
     assert.equal(closed, 1)
   }

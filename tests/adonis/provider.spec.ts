@@ -137,8 +137,8 @@ test.group('Provider', () => {
       'config.store is "lucid", but config.stores.lucid is not defined'
     )
     await assert.rejects(
-      () => bootApp({ durable: { scopeReads: true } }),
-      'config.scopeReads is not supported by this release: remove it'
+      () => bootApp({ durable: { blockedPollMs: 1 } }),
+      'config.blockedPollMs is not supported by this release: remove it'
     )
   })
 

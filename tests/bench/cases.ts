@@ -5,6 +5,7 @@
 import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
 import { InMemoryTransport } from '../../src/transport/memory/memory_transport.ts'
+import type { Transport } from '../../src/transport/ports.ts'
 import { randomUUID } from 'node:crypto'
 
 /** One measurement: how often, in how many ms, with how much CPU of this process. */
@@ -30,6 +31,12 @@ export const SIZES = {
 const IN_FLIGHT = 20
 const LOCAL_STEPS = 5
 
+export interface BenchOptions {
+  transport?: Transport
+  /** The step runs here; default true. */
+  serves?: boolean
+}
+
 export class Bench {
   readonly engine: WorkflowEngine
   readonly #done = new Map<string, (error?: unknown) => void>()
@@ -37,23 +44,26 @@ export class Bench {
   #runs = 0
   /** When the body of a run began, in ms of `performance`. */
   readonly began = new Map<string, number>()
+  /** How long each dispatched step took in the eyes of its body. */
+  readonly stepMs: number[] = []
 
-  constructor(store: StateStore) {
-    this.engine = new WorkflowEngine({
-      store,
-      transport: new InMemoryTransport(),
-      continuations: {},
-    })
+  constructor(store: StateStore, options: BenchOptions = {}) {
+    const { transport = new InMemoryTransport(), serves = true } = options
+    this.engine = new WorkflowEngine({ store, transport, continuations: {} })
     this.engine.subscribe(({ type, runId, error }) => {
       if (type === 'run.completed') this.#done.get(runId)?.()
       if (type === 'run.failed') this.#done.get(runId)?.(new Error(JSON.stringify(error)))
     })
-    this.engine.handle('remote', (input) => input)
+    if (serves) this.engine.handle('remote', (input) => input)
     this.engine.register('local', '1', async (ctx) => {
       for (let i = 0; i < LOCAL_STEPS; i++) await ctx.localStep(`step ${i}`, async () => ({ i }))
     })
     this.engine.register('dispatching', '1', async (ctx, steps: number) => {
-      for (let i = 0; i < steps; i++) await ctx.step('remote', { i })
+      for (let i = 0; i < steps; i++) {
+        const startedAt = performance.now()
+        await ctx.step('remote', { i })
+        this.stepMs.push(performance.now() - startedAt)
+      }
     })
     this.engine.register('empty', '1', async (ctx) => {
       this.began.set(ctx.runId, performance.now())

@@ -2,9 +2,10 @@
  * How fast it is, beside what the machine can do at most, measured in the same run. The digits depend on
  * the machine and on what else it does; the shares of the raw limit are what to compare.
  *
- *   npm run bench                  one table, printed; with --out=FILE also written there
+ *   npm run bench                  two tables, printed; with --out=FILE also written there
  *   npm run bench -- --quick       the same in a few seconds, too short to mean much
- *   npm run bench -- --store=postgres --case=local     only that, nothing written: for a profiler
+ *   npm run bench -- --store=postgres --case=local     only that, without transports: for a profiler
+ *   npm run bench -- --transport=db                    only that: eventEmitter, db or bullmq
  */
 import { writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, release } from 'node:os'
@@ -16,12 +17,14 @@ import { backend } from '../helpers/backends.ts'
 import { countStatements, createDatabase, type TestDatabase } from '../helpers/databases.ts'
 import { Bench, type Case, CASES, SIZES, startLatencies, type Timing } from './cases.ts'
 import { type RawLimits, rawLimits } from './raw_limits.ts'
+import { CARRIERS, measureTransports } from './transports.ts'
 
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     store: { type: 'string' },
     case: { type: 'string' },
+    transport: { type: 'string' },
     out: { type: 'string' },
   },
 })
@@ -53,8 +56,20 @@ interface Column {
 const cases = CASES.filter(({ name }) => values.case === undefined || name.includes(values.case))
 const columns: Column[] = []
 let server = ''
-for (const name of await wantedStores()) columns.push(await measure(name))
-const report = write(columns)
+const chosen = values.transport
+if (chosen !== undefined && !(CARRIERS as readonly string[]).includes(chosen)) {
+  console.error(`--transport must be one of ${CARRIERS.join(', ')}, not "${chosen}"`)
+  process.exit(1)
+}
+if (chosen === undefined) {
+  for (const name of await wantedStores()) columns.push(await measure(name))
+}
+const ofStores = chosen === undefined ? write(columns) : ''
+const withTransports = values.store === undefined && values.case === undefined
+const ofTransports =
+  withTransports &&
+  (await measureTransports({ sizes: SIZE, repeats: REPEATS, rawTasks: RAW_ROWS, only: chosen }))
+const report = [ofStores, ofTransports].filter(Boolean).join('\n')
 process.stdout.write(report)
 if (values.out !== undefined) writeFileSync(values.out, report)
 
@@ -159,7 +174,7 @@ function write(measured: Column[]): string {
   return `# Bench
 
 Written by \`npm run bench\`. The digits depend on the machine and on what else it does; compare shares of
-the raw limit, which was measured in the same run. Steps run in this process, on an in-memory transport;
+the raw limit, which was measured in the same run. Here steps run in this process, on an in-memory transport;
 SQLite keeps a file in WAL mode with \`synchronous = NORMAL\`; suspended bodies stay live. Best of ${REPEATS}.
 
 ${machine.join(' · ')}

@@ -1,9 +1,11 @@
 /*
- * Six processes, whichever they are at the moment. Every place has one; it is killed and replaced, and
- * replaced by the next deploy while the old one drains.
+ * Six processes or more, whichever they are at the moment. Every place has one; it is killed and replaced,
+ * and replaced by the next deploy while the old one drains.
  */
 import type { DatabaseLocation } from '../helpers/databases.ts'
+import type { Carrier } from './carriers.ts'
 import { MemberProcess } from './member_process.ts'
+import type { Role } from './protocol.ts'
 import type { Deploy } from './workflows.ts'
 
 export const LEASE_MS = 3_000
@@ -12,6 +14,9 @@ const STOP_MS = 12_000
 const OUTAGE = /could not be reached|fire again/
 
 export interface FleetOptions {
+  /** One process for each. */
+  roles: readonly Role[]
+  carrier: Carrier
   location: DatabaseLocation
   random: () => number
 }
@@ -32,13 +37,18 @@ export class Fleet {
   /** What killed and stopped members printed last; shown when something is wrong. */
   readonly lastWords: string[] = []
 
-  constructor(size: number, options: FleetOptions) {
+  constructor(options: FleetOptions) {
     this.#options = options
-    this.#places = Array.from({ length: size })
+    this.#places = options.roles.map(() => undefined)
   }
 
   get members(): MemberProcess[] {
     return [...this.#places, this.#stranger].filter((member) => member !== undefined)
+  }
+
+  /** Those that take calls. */
+  get engines(): MemberProcess[] {
+    return this.members.filter(({ options }) => options.role === 'engine')
   }
 
   async begin(): Promise<void> {
@@ -47,8 +57,17 @@ export class Fleet {
 
   /** Kills one in the middle of its work; another takes its place while the rest go on. */
   async killOne(): Promise<void> {
-    const { random } = this.#options
-    const place = Math.floor(random() * this.#places.length)
+    await this.#killAt(Math.floor(this.#options.random() * this.#places.length))
+  }
+
+  /** Kills one that runs steps, if one is there. */
+  async killWorker(): Promise<void> {
+    const { roles } = this.#options
+    const there = this.#places.findIndex((one, place) => one && roles[place] === 'worker')
+    if (there >= 0) await this.#killAt(there)
+  }
+
+  async #killAt(place: number): Promise<void> {
     const victim = this.#places[place]
     if (!victim) return
     this.#places[place] = undefined
@@ -70,7 +89,7 @@ export class Fleet {
 
   /** One more whose clock is far ahead, until the answer is called. */
   async far(skewMs: number): Promise<() => Promise<void>> {
-    const stranger = await this.#spawn(skewMs)
+    const stranger = await this.#spawn('engine', skewMs)
     this.#stranger = stranger
     return async () => {
       this.#stranger = undefined
@@ -99,14 +118,17 @@ export class Fleet {
   async #fill(place: number): Promise<void> {
     // Up to a third of the lease apart: what leases have to bear.
     const skew = (this.#options.random() - 0.5) * (2 / 3) * LEASE_MS
-    this.#places[place] = await this.#spawn(Math.round(skew))
+    this.#places[place] = await this.#spawn(this.#options.roles[place], Math.round(skew))
   }
 
-  async #spawn(skewMs: number): Promise<MemberProcess> {
+  async #spawn(role: Role, skewMs: number): Promise<MemberProcess> {
     this.#born += 1
+    const { location, carrier } = this.#options
     const member = await MemberProcess.begin({
-      name: `m${this.#born}-d${this.#deploy}`,
-      location: this.#options.location,
+      name: `${role === 'engine' ? 'm' : 'w'}${this.#born}-d${this.#deploy}`,
+      role,
+      carrier,
+      location,
       deploy: this.#deploy,
       skewMs,
       leaseMs: LEASE_MS,

@@ -1,6 +1,7 @@
 /*
  * What must be true when all is over. Plain data in, sentences out; verdicts.ts reads the data.
  */
+import { SINGLETON_ADMITTED, SINGLETON_TRACKED } from '../../src/store/ports/singleton_rules.ts'
 import type { RunStatus } from '../../src/types/run.ts'
 import { judge as judgeGuests } from '../singletons/judge.ts'
 import type { Expected } from './expectations.ts'
@@ -22,6 +23,7 @@ export interface Found {
   status: RunStatus
   output?: unknown
   error?: unknown
+  tags?: string[]
 }
 
 export interface Aftermath {
@@ -36,6 +38,7 @@ export interface Aftermath {
 /** Amounts of one deposit. */
 const DEPOSIT = 1 + 2
 const SCHEDULED = 'sched:window:'
+const SLOT_TAGS: string[] = [SINGLETON_ADMITTED, SINGLETON_TRACKED]
 
 /** Answers what is wrong. */
 export function judge({ asked, runs, ledger, sums }: Aftermath): string[] {
@@ -49,6 +52,7 @@ export function judge({ asked, runs, ledger, sums }: Aftermath): string[] {
     ...others.flatMap((run) => judgeOther(run, lines.get(run.id) ?? [])),
     ...judgeCounts(asked, others),
     ...judgeSlots(asked, byId, ledger),
+    ...judgeSlotsLeft(runs),
     ...judgeWindows(runs),
     ...judgeSums(asked, sums),
   ]
@@ -129,6 +133,13 @@ function judgeSlots(asked: Asked[], byId: Map<string, Found>, ledger: Line[]): s
     problems.push(...judgeGuests(moves, age, limit))
   }
   return problems
+}
+
+/** The end of a run gives its slot back: nothing of it is on the row. */
+function judgeSlotsLeft(runs: Found[]): string[] {
+  return runs.flatMap(({ id, tags = [] }) =>
+    tags.filter((tag) => SLOT_TAGS.includes(tag)).map((tag) => `${id} is over and has ${tag}`)
+  )
 }
 
 /** Every window from the first to the last has a run: a run id names its window, so none has two. */

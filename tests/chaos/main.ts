@@ -5,15 +5,21 @@
  * fleet. Afterwards every run is over and right, every transactional step was done once, no limit was ever
  * exceeded, no lease, wait or buffer is left, and every window of the schedule was started once.
  *
+ * Over a broker (`--transport=db`, on Postgres unless --only says more, or `bullmq` or `queue`, over a Redis of
+ * the suite's own that is restarted and crashed as well) two of the six processes are workers, where all steps
+ * run; in the end no task, claim or result is left there.
+ *
  *   npm run test:chaos                            two minutes of it on Postgres and on MariaDB, then the rest
  *   npm run test:chaos -- --short                 one minute of it: for CI
  *   npm run test:chaos -- --seconds=1800 --only=postgres --seed=7
+ *   npm run test:chaos -- --short --transport=bullmq
  *
  * The seed decides what is started and what is broken, not how the processes interleave. Ends with one plain
  * line: `N passed, N failed`.
  */
 import { parseArgs } from 'node:util'
 import { seededRandom } from '../helpers/random.ts'
+import { CARRIERS, type CarrierName } from './carriers.ts'
 import { play } from './play.ts'
 import type { ServerDialect } from './server.ts'
 
@@ -23,20 +29,28 @@ const { values } = parseArgs({
     seconds: { type: 'string' },
     rate: { type: 'string', default: '6' },
     only: { type: 'string' },
+    transport: { type: 'string', default: CARRIERS[0] },
     seed: { type: 'string', default: String(process.pid) },
   },
 })
 
 const seconds = Number(values.seconds ?? (values.short ? 60 : 120))
+const carrier = values.transport as CarrierName
+if (!CARRIERS.includes(carrier)) {
+  console.error(`--transport must be one of ${CARRIERS.join(', ')}, not "${carrier}"`)
+  process.exit(1)
+}
 const dialects: ServerDialect[] = ['postgres', 'mysql']
+const only = values.only ?? (carrier === CARRIERS[0] ? undefined : 'postgres')
 
 let passed = 0
 let failed = 0
 console.log(`seed ${values.seed}`)
 for (const dialect of dialects) {
-  if (values.only !== undefined && values.only !== dialect) continue
+  if (only !== undefined && only !== dialect) continue
   const problems = await play({
     dialect,
+    carrier,
     seconds,
     runsPerSecond: Number(values.rate),
     random: seededRandom(Number(values.seed)),

@@ -7,6 +7,12 @@ import type { MemberProcess } from './member_process.ts'
 import type { Verb } from './protocol.ts'
 
 const RETRY_MS = 150
+/** Longer than any outage lasts. */
+const ANSWER_MS = 60_000
+
+/** What a call is about: an event is known by its id, everything else by its first argument. */
+const idOf = (verb: Verb, args: unknown[]): string =>
+  verb === 'publishEvent' ? (args[2] as { id: string }).id : String(args[0])
 
 export interface OutsideOptions {
   members: () => MemberProcess[]
@@ -17,10 +23,12 @@ export interface OutsideOptions {
 
 export class Outside {
   readonly #options: OutsideOptions
-  /** First arguments of calls that were repeated after an unknown outcome: they may have arrived twice. */
+  /** What calls were about that were repeated after an unknown outcome: they may have arrived twice. */
   readonly repeated = new Set<string>()
   calls = 0
   refusals = 0
+  /** Calls that a living member left without an answer. */
+  readonly problems: string[] = []
 
   constructor(options: OutsideOptions) {
     this.#options = options
@@ -35,13 +43,29 @@ export class Outside {
       if (member) {
         this.calls += 1
         try {
-          return await member.call(verb, args)
+          return await this.#answered(member, verb, args)
         } catch (error) {
           if ((error as Error).name === 'ConcurrencyLimitError') this.refusals += 1
-          else this.repeated.add(String(args[0]))
+          else this.repeated.add(idOf(verb, args))
         }
       }
       await pause(RETRY_MS)
+    }
+  }
+
+  /** Rejects as a call of unknown outcome does when no answer comes. */
+  async #answered(member: MemberProcess, verb: Verb, args: unknown[]): Promise<unknown> {
+    const heard = new AbortController()
+    const late = pause(ANSWER_MS, undefined, { signal: heard.signal }).then(() => {
+      const call = `${verb} ${JSON.stringify(args)}`
+      this.problems.push(`${member.options.name} did not answer ${call}: ${member.output}`)
+      throw new Error('no answer')
+    })
+    try {
+      return await Promise.race([member.call(verb, args), late])
+    } finally {
+      heard.abort()
+      late.catch(() => {})
     }
   }
 

@@ -5,16 +5,21 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { openDatabase } from '../helpers/databases.ts'
 import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
+import { type Carrier, type CarrierName, crosses, isOnRedis } from './carriers.ts'
 import { KINDS, type Kind } from './expectations.ts'
 import { Fleet } from './fleet.ts'
 import type { Asked } from './judge.ts'
 import { createLedger } from './ledger.ts'
+import { leftovers } from './leftovers.ts'
 import { Outside } from './outside.ts'
-import { Server, type ServerDialect } from './server.ts'
+import type { Role } from './protocol.ts'
+import { RedisServer, Server, type ServerDialect } from './server.ts'
 import { verdicts } from './verdicts.ts'
 import type { Job } from './workflows.ts'
 
 const MEMBERS = 6
+/** Of them, where steps do not run beside their engine. */
+const WORKERS = 2
 const KEYS = 5
 const FAR_AHEAD_MS = 90_000
 /** How long the rest may take: what a clock far ahead wrote down comes only after it. */
@@ -24,6 +29,7 @@ const MOST_PROBLEMS = 30
 
 export interface PlayOptions {
   dialect: ServerDialect
+  carrier: CarrierName
   /** How long runs arrive and things break. */
   seconds: number
   runsPerSecond: number
@@ -40,22 +46,31 @@ interface Started {
 /** Answers what is wrong; nothing when all is well. */
 export async function play(options: PlayOptions): Promise<string[]> {
   const server = await Server.begin(options.dialect)
+  const redis = isOnRedis(options.carrier) ? await RedisServer.begin() : undefined
+  const carrier: Carrier = {
+    name: options.carrier,
+    redis: redis && { url: redis.url, prefix: 'chaos' },
+  }
   const db = openDatabase(server.location)
   const { random, say } = options
-  const fleet = new Fleet(MEMBERS, { location: server.location, random })
+  const fleet = new Fleet({ roles: rolesFor(carrier), carrier, location: server.location, random })
   const over = new AbortController()
   try {
     await new LucidStateStore(db).ensureSchema()
     await createLedger(db)
     await fleet.begin()
-    const outside = new Outside({ members: () => fleet.members, random, signal: over.signal })
+    const outside = new Outside({ members: () => fleet.engines, random, signal: over.signal })
     const began = performance.now()
     const arrivals = arrive(options, outside)
-    await breakThings(options, server, fleet)
+    await breakThings(options, { server, redis, fleet })
     const { started, driven } = await arrivals
     await fleet.arrived()
     const broken = performance.now()
-    const unfinished = await untilDone(db, driven, broken + PATIENCE_MS)
+    const until = broken + PATIENCE_MS
+    const unfinished = [
+      ...(await untilDone(db, driven, until)),
+      ...(await untilTaken(() => leftovers(carrier, db), until)),
+    ]
     const all = ((performance.now() - began) / 1000).toFixed(0)
     say(
       `${started.length} runs, ${outside.calls} calls, ${fleet.kills} kills, ${fleet.stops} stops, ` +
@@ -70,7 +85,9 @@ export async function play(options: PlayOptions): Promise<string[]> {
       expected: (version) => kind.expected(job, runId, version),
     }))
     const found = await verdicts(db, asked, outside.repeated)
-    const problems = [...fleet.problems, ...unfinished, ...found]
+    // Once more: who stops gives back what it holds.
+    const left = unfinished.length > 0 ? [] : await leftovers(carrier, db)
+    const problems = [...fleet.problems, ...outside.problems, ...unfinished, ...left, ...found]
     return problems.length === 0
       ? []
       : [...problems.slice(0, MOST_PROBLEMS), ...fleet.lastWords.slice(-MOST_PROBLEMS)]
@@ -78,8 +95,14 @@ export async function play(options: PlayOptions): Promise<string[]> {
     over.abort()
     await fleet.killAll()
     await db.manager.closeAll()
+    await redis?.remove()
     await server.remove()
   }
+}
+
+function rolesFor(carrier: Carrier): Role[] {
+  const workers = crosses(carrier) ? WORKERS : 0
+  return Array.from({ length: MEMBERS }, (_, place) => (place < workers ? 'worker' : 'engine'))
 }
 
 /** Runs come in one after the other, evenly over the time; what each needs from outside goes on beside. */
@@ -107,7 +130,10 @@ async function arrive({ seconds, runsPerSecond, random }: PlayOptions, outside: 
 }
 
 /** What happens when, as a share of the time. */
-async function breakThings(options: PlayOptions, server: Server, fleet: Fleet): Promise<void> {
+async function breakThings(
+  options: PlayOptions,
+  { server, redis, fleet }: { server: Server; redis?: RedisServer; fleet: Fleet }
+): Promise<void> {
   const { seconds, random, say } = options
   let goHome = async () => {}
   const events: [number, () => Promise<unknown>][] = [
@@ -148,6 +174,21 @@ async function breakThings(options: PlayOptions, server: Server, fleet: Fleet): 
     ],
     [0.9, async () => say(`${await server.cutConnections(random)} connections cut`)],
   ]
+  for (const share of [0.05, 0.3, 0.6, 0.7, 0.85]) events.push([share, () => fleet.killWorker()])
+  if (redis) {
+    const over = async (end: 'stop' | 'crash', ms: number, text: string) => {
+      await redis[end]()
+      await pause(ms)
+      await redis.start()
+      say(text)
+    }
+    events.push(
+      [0.2, () => over('crash', 1_000, 'Redis crashed and restarted')],
+      [0.45, () => over('stop', 2_000, 'Redis restarted')],
+      [0.8, () => over('crash', 3_000, 'Redis crashed and restarted')]
+    )
+  }
+  events.sort(([a], [b]) => a - b)
   const began = performance.now()
   const now = () => (performance.now() - began) / (1000 * seconds)
   while (now() < 1) {
@@ -185,6 +226,15 @@ async function untilDone(
       )
       return callersDone ? lines : ['callers still wait', ...lines]
     }
+    await pause(LOOK_MS)
+  }
+}
+
+/** Waits until the broker holds nothing any more; answers what it holds by the end. */
+async function untilTaken(look: () => Promise<string[]>, until: number): Promise<string[]> {
+  for (;;) {
+    const left = await look()
+    if (left.length === 0 || performance.now() > until) return left
     await pause(LOOK_MS)
   }
 }

@@ -2,10 +2,16 @@
  * What the play says to a member, and what it answers.
  */
 import type { DatabaseLocation } from '../helpers/databases.ts'
+import type { Carrier } from './carriers.ts'
 import type { Deploy } from './workflows.ts'
+
+/** A worker runs steps and nothing else. */
+export type Role = 'engine' | 'worker'
 
 export interface MemberOptions {
   name: string
+  role: Role
+  carrier: Carrier
   location: DatabaseLocation
   deploy: Deploy
   /** How far its clock is ahead of the others', in ms. */

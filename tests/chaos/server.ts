@@ -1,6 +1,5 @@
 /*
- * A database server of the suite's own, which may be restarted, crashed and cut off: nobody else's tests
- * talk to it.
+ * Servers of the suite's own, which may be restarted, crashed and cut off: nobody else's tests talk to them.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -17,31 +16,27 @@ const SCRIPT = join(import.meta.dirname, '..', '..', 'scripts', 'services.sh')
 
 export type ServerDialect = 'postgres' | 'mysql'
 
-export class Server {
-  readonly dialect: ServerDialect
-  readonly location: DatabaseLocation
+const PORTS = { postgres: 'PG_PORT', mysql: 'MYSQL_PORT', redis: 'REDIS_PORT' } as const
+
+interface Place {
+  folder: string
+  port: number
+}
+
+class OwnServer {
+  readonly #service: keyof typeof PORTS
   readonly #folder: string
   readonly #env: NodeJS.ProcessEnv
 
-  private constructor(dialect: ServerDialect, folder: string, port: number) {
-    this.dialect = dialect
+  constructor(service: keyof typeof PORTS, { folder, port }: Place) {
+    this.#service = service
     this.#folder = folder
-    const own = dialect === 'postgres' ? 'PG_PORT' : 'MYSQL_PORT'
     this.#env = {
       ...process.env,
       SERVICES_DIR: folder,
       KEEP_COMMITS: 'yes',
-      [own]: String(port),
+      [PORTS[service]]: String(port),
     }
-    const user = dialect === 'postgres' ? 'postgres' : 'root'
-    this.location = { dialect, target: `${dialect}://${user}@127.0.0.1:${port}/test` }
-  }
-
-  static async begin(dialect: ServerDialect): Promise<Server> {
-    const folder = await mkdtemp(join(tmpdir(), 'durable-chaos-'))
-    const server = new Server(dialect, folder, await freePort())
-    await server.start()
-    return server
   }
 
   async start(): Promise<void> {
@@ -58,6 +53,33 @@ export class Server {
     await this.#services('crash')
   }
 
+  async remove(): Promise<void> {
+    await this.stop()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  async #services(command: string, ...options: string[]): Promise<void> {
+    await run(SCRIPT, [command, ...options, this.#service], { env: this.#env })
+  }
+}
+
+export class Server extends OwnServer {
+  readonly dialect: ServerDialect
+  readonly location: DatabaseLocation
+
+  private constructor(dialect: ServerDialect, place: Place) {
+    super(dialect, place)
+    this.dialect = dialect
+    const user = dialect === 'postgres' ? 'postgres' : 'root'
+    this.location = { dialect, target: `${dialect}://${user}@127.0.0.1:${place.port}/test` }
+  }
+
+  static async begin(dialect: ServerDialect): Promise<Server> {
+    const server = new Server(dialect, await newPlace())
+    await server.start()
+    return server
+  }
+
   /** Ends about half of the connections of others, in whatever they are doing. Answers how many. */
   async cutConnections(random: () => number): Promise<number> {
     const db = openDatabase(this.location)
@@ -72,15 +94,26 @@ export class Server {
       await db.manager.closeAll()
     }
   }
+}
 
-  async remove(): Promise<void> {
-    await this.stop()
-    await rm(this.#folder, { recursive: true, force: true })
+/** It keeps what it was told, whatever ends it: appended to a file before it answers. */
+export class RedisServer extends OwnServer {
+  readonly url: string
+
+  private constructor(place: Place) {
+    super('redis', place)
+    this.url = `redis://127.0.0.1:${place.port}`
   }
 
-  async #services(command: string, ...options: string[]): Promise<void> {
-    await run(SCRIPT, [command, ...options, this.dialect], { env: this.#env })
+  static async begin(): Promise<RedisServer> {
+    const server = new RedisServer(await newPlace())
+    await server.start()
+    return server
   }
+}
+
+async function newPlace(): Promise<Place> {
+  return { folder: await mkdtemp(join(tmpdir(), 'durable-chaos-')), port: await freePort() }
 }
 
 async function connectionsOf(db: Database, dialect: ServerDialect): Promise<number[]> {

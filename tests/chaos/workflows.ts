@@ -7,6 +7,8 @@ import type { Database } from '@adonisjs/lucid/database'
 import type { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { FatalError } from '../../src/errors.ts'
 import type { WorkflowCtx } from '../../src/types/ctx.ts'
+import type { StepHandler, StepOptions } from '../../src/types/step.ts'
+import { type Carrier, crosses, policyOf } from './carriers.ts'
 import { book, noteUndo } from './ledger.ts'
 
 /** Input of every workflow. `n` is unique, `pause` is in ms, `key` is one of a few. */
@@ -33,16 +35,19 @@ export interface World {
   engine: WorkflowEngine
   db: Database
   deploy: Deploy
+  carrier: Carrier
 }
 
 type Body = (ctx: WorkflowCtx, job: Job) => Promise<unknown>
 
 export function registerAll(world: World): void {
-  const { engine, deploy } = world
-  registerSteps(world)
+  const { engine, deploy, carrier, db } = world
+  if (!crosses(carrier)) {
+    for (const [name, handler] of Object.entries(stepsOf(db))) engine.handle(name, handler)
+  }
   engine.registerQueue(PRESS)
   for (const [name, body] of Object.entries(bodiesOf(world))) engine.register(name, '1', body)
-  if (deploy === 2) engine.register('order', '2', newOrder)
+  if (deploy === 2) engine.register('order', '2', newOrder(policyOf(carrier)))
   engine.register('guest', '1', stayInside, {
     singleton: { key: (input) => (input as Job).key, limit: SINGLETON_LIMIT },
   })
@@ -61,28 +66,32 @@ export function registerAll(world: World): void {
   })
 }
 
-function registerSteps({ engine, db }: World): void {
-  engine.handle('double', async (input) => {
-    await pause(5)
-    return (input as number) * 2
-  })
-  engine.handle('flaky', async (input) => {
-    if (Math.random() < 0.3) throw new Error('try again')
-    return (input as Job).n
-  })
-  engine.handle('unreserve', async (undo) => {
-    const { runId } = (undo as { input: { runId: string } }).input
-    await noteUndo(db, runId, 'reserve')
-    return null
-  })
-  engine.handle('reserve', async () => 'reserved')
+/** Each may run again. */
+export function stepsOf(db: Database): Record<string, StepHandler> {
+  return {
+    double: async (input) => {
+      await pause(5)
+      return (input as number) * 2
+    },
+    flaky: async (input) => {
+      if (Math.random() < 0.3) throw new Error('try again')
+      return (input as Job).n
+    },
+    unreserve: async (undo) => {
+      const { runId } = (undo as { input: { runId: string } }).input
+      await noteUndo(db, runId, 'reserve')
+      return null
+    },
+    reserve: async () => 'reserved',
+  }
 }
 
-function bodiesOf({ db }: World): Record<string, Body> {
+function bodiesOf({ db, carrier }: World): Record<string, Body> {
+  const policy = policyOf(carrier)
   return {
     order: async (ctx, job) => {
       await book(ctx, 'charge')
-      const doubled = await ctx.step<number>('double', job.n)
+      const doubled = await ctx.step<number>('double', job.n, policy)
       await ctx.sleep(job.pause)
       const same = await ctx.step<number>('flaky', job, { retries: 50, backoffMs: 20 })
       await book(ctx, 'mail')
@@ -104,7 +113,8 @@ function bodiesOf({ db }: World): Record<string, Body> {
     },
     saga: async (ctx) => {
       await book(ctx, 'hold')
-      await ctx.step('reserve', { runId: ctx.runId }, { compensate: 'unreserve' })
+      const reserve = { ...policy, compensate: 'unreserve' }
+      await ctx.step('reserve', { runId: ctx.runId }, reserve)
       await ctx.localStep('pack', () => 'packed', {
         compensate: () => noteUndo(db, ctx.runId, 'pack'),
       })
@@ -131,7 +141,7 @@ function bodiesOf({ db }: World): Record<string, Body> {
     },
     fan: async (ctx, job) => {
       const branches = Array.from({ length: WIDTH_OF_FAN }, (_, i) =>
-        ctx.step<number>('double', job.n + i)
+        ctx.step<number>('double', job.n + i, policy)
       )
       const doubled = await Promise.all(branches)
       await book(ctx, 'fan')
@@ -139,7 +149,9 @@ function bodiesOf({ db }: World): Record<string, Body> {
     },
     print: async (ctx, job) => {
       const sheets = await Promise.all(
-        [1, 2, 3].map((i) => ctx.step<number>('double', job.n + i, { queue: PRESS.name }))
+        [1, 2, 3].map((i) =>
+          ctx.step<number>('double', job.n + i, { ...policy, queue: PRESS.name })
+        )
       )
       await book(ctx, 'print')
       return sheets.reduce((sum, n) => sum + n, 0)
@@ -161,14 +173,16 @@ function bodiesOf({ db }: World): Record<string, Body> {
 }
 
 /** Newer than `order` by a step that only its version has. */
-const newOrder: Body = async (ctx, job) => {
-  await book(ctx, 'charge')
-  const doubled = await ctx.step<number>('double', job.n)
-  await book(ctx, 'insure')
-  await ctx.sleep(job.pause)
-  await book(ctx, 'mail')
-  return doubled + job.n
-}
+const newOrder =
+  (policy: StepOptions): Body =>
+  async (ctx, job) => {
+    await book(ctx, 'charge')
+    const doubled = await ctx.step<number>('double', job.n, policy)
+    await book(ctx, 'insure')
+    await ctx.sleep(job.pause)
+    await book(ctx, 'mail')
+    return doubled + job.n
+  }
 
 const stayInside: Body = async (ctx, job) => {
   await book(ctx, 'enter')

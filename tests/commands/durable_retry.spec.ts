@@ -62,6 +62,7 @@ test.group('durable:retry', () => {
       [['r', '--input={'], '--input: '],
       [['r', '--input=@nowhere.json'], 'nowhere.json'],
       [['r', '--input={"amount":-1}'], 'amount is negative'],
+      [['r', 'other', '--input=1'], '"other" is one argument too many'],
       [['nobody', '--input=1'], 'there is no run nobody'],
     ] as const) {
       const { exitCode, stderr } = await run(DurableRetry, [...args])

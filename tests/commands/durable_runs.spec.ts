@@ -86,9 +86,6 @@ test.group('durable:runs', () => {
     const shorter = await run(DurableRuns, ['--stale=2m', '--limit=2'])
     assert.lengthOf(shorter.stderr, 3)
     assert.include(shorter.stderr[2], 'only the newest 2 runs were looked at')
-    const odd = await run(DurableRuns, ['--stale=soon'])
-    assert.include(odd.stderr[0], '--stale=soon is no duration such as 30m: 15m is taken')
-    assert.notEqual(odd.exitCode, 1)
   })
 
   test('with an id it says why the run waits, what comes next and what to do', async ({
@@ -116,6 +113,11 @@ test.group('durable:runs', () => {
     for (const [args, message] of [
       [['nobody'], 'there is no run nobody'],
       [['--status=odd'], '--status=odd is unknown: use pending, running, suspended, blocked'],
+      [['--stale=x'], '--stale=x is no duration such as 90s, 30m, 2h or 1d'],
+      [['--stale=-5m'], '--stale=-5m is no duration'],
+      [['--limit=2.5'], '--limit must be a whole number from 1 to 1000'],
+      [['one', 'two'], '"two" is one argument too many: give one id at a time'],
+      [['one', '--status=failed'], '--status selects runs of a list: leave it out, or the id'],
       [['--limit=0'], '--limit must be a whole number from 1 to 1000'],
     ] as const) {
       const { exitCode, stderr, stdout } = await run(DurableRuns, [...args, '--json'])

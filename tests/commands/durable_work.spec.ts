@@ -149,6 +149,7 @@ test.group('durable:work', () => {
 
   for (const [flag, least] of [
     ['--interval=0', 1],
+    ['--interval=Infinity', 1],
     ['--drain-timeout=-1', 0],
   ] as const) {
     test(`refuses ${flag}`, async ({ assert }) => {
@@ -162,6 +163,13 @@ test.group('durable:work', () => {
       )
     })
   }
+
+  test('refuses an argument', async ({ assert }) => {
+    const { command, done } = await work({}, ['now'])
+    await done
+    command.assertExitCode(1)
+    assert.include(logsOf(command)[0], 'durable:work takes no arguments, got "now"')
+  })
 
   test('a signal stops it once the turns in flight are finished', async ({ assert }) => {
     const before = {

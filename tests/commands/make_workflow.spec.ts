@@ -61,6 +61,12 @@ test.group('make:workflow', () => {
     assert.include(source, 'class ChargeWorkflow')
   })
 
+  test('a second name is refused', async ({ assert }) => {
+    const { app, command } = await make(['order', 'charge'])
+    command.assertExitCode(1)
+    assert.notInclude(await readdir(app.makePath()), 'app')
+  })
+
   test('--schedule adds a schedule, if it is a cron pattern', async ({ assert }) => {
     const { read } = await make(['report', '--schedule=0 6 * * 1'])
     const source = await read('app/workflows/report_workflow.ts')

@@ -67,9 +67,13 @@ test.group('Configure', (group) => {
       `import { defineConfig, stores, transports } from '@adonis-agora/durable'`
     )
     assert.include(config, `  store: 'lucid',`)
-    const [migration, ...others] = await list('database/migrations')
-    assert.match(migration, /^\d{13}_create_durable_tables\.ts$/)
-    assert.isEmpty(others)
+    const migrations = await list('database/migrations')
+    const names = migrations.sort().map((file) => /^\d{13}_(.*)\.ts$/.exec(file)?.[1])
+    assert.deepEqual(names, [
+      'create_durable_tables',
+      'create_durable_transport_tables',
+      'create_durable_transport_messages',
+    ])
   })
 
   test('without Lucid: a config in memory, and no migration that could not compile', async ({
@@ -119,7 +123,7 @@ test.group('Configure', (group) => {
       assert.include(logs.join('\n'), `"#workflows/*": "./app/workflows/*.js"`)
       assert.include(logs.join('\n'), `"#steps/*": "./app/steps/*.js"`)
       // Nothing is known of Lucid then: the application decides.
-      assert.lengthOf(await list('database/migrations'), 1)
+      assert.lengthOf(await list('database/migrations'), 3)
     }
   })
 
@@ -140,13 +144,18 @@ test.group('Configure', (group) => {
   test('a migration by another name of the same duty is not published twice', async ({
     assert,
   }) => {
-    const existing = '1500000000000_create_durable_tables.ts'
-    const { configure, list } = await application({
-      ...WITH_LUCID,
-      [`database/migrations/${existing}`]: '// mine',
-    })
+    const existing = [
+      '1500000000000_create_durable_tables.ts',
+      '1500000000001_create_durable_transport_messages.ts',
+    ]
+    const files = existing.map((name) => [`database/migrations/${name}`, '// mine'])
+    const { configure, list } = await application({ ...WITH_LUCID, ...Object.fromEntries(files) })
     await configure()
-    assert.deepEqual(await list('database/migrations'), [existing])
+    const migrations = await list('database/migrations')
+    assert.includeMembers(migrations, existing)
+    const [added, ...others] = migrations.filter((name) => !existing.includes(name))
+    assert.match(added, /^\d{13}_create_durable_transport_tables\.ts$/)
+    assert.isEmpty(others)
   })
 
   test('says what to do next', async ({ assert }) => {

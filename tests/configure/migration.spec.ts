@@ -3,7 +3,7 @@ import type { ApplicationService } from '@adonisjs/core/types'
 import { test } from '@japa/runner'
 import { writeFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDurableTables } from '../../index.ts'
+import { createDurableTables, createDurableTransportTables } from '../../index.ts'
 import { bootApp, PACKAGE } from '../adonis/app.ts'
 
 const STUBS = join(import.meta.dirname, '../../stubs')
@@ -18,7 +18,13 @@ function sqlite() {
   }
 }
 
-/** An application that published the migration. */
+const MIGRATIONS = [
+  'create_durable_tables',
+  'create_durable_transport_tables',
+  'create_durable_transport_messages',
+]
+
+/** An application that published the migrations. */
 async function published(): Promise<ApplicationService> {
   const app = await bootApp({
     environment: 'console',
@@ -29,14 +35,14 @@ async function published(): Promise<ApplicationService> {
     },
   })
   const stubs = await app.stubs.create()
-  const stub = await stubs.build('database/migrations/create_durable_tables.stub', {
-    source: STUBS,
-  })
-  const fileName = '1_create_durable_tables.ts'
-  const { contents } = await stub.prepare({ migration: { fileName } })
   await mkdir(app.migrationsPath(), { recursive: true })
-  const local = contents.replace('@adonis-agora/durable', PACKAGE)
-  await writeFile(app.migrationsPath(fileName), local)
+  for (const [index, name] of MIGRATIONS.entries()) {
+    const stub = await stubs.build(`database/migrations/${name}.stub`, { source: STUBS })
+    const fileName = `${index + 1}_${name}.ts`
+    const { contents } = await stub.prepare({ migration: { fileName } })
+    const local = contents.replace('@adonis-agora/durable', PACKAGE)
+    await writeFile(app.migrationsPath(fileName), local)
+  }
   return app
 }
 
@@ -68,14 +74,21 @@ test.group('Migration', (group) => {
       const up = await migrate(app, 'up', connection)
       assert.isNull(up.error)
       assert.equal(up.status, 'completed')
-      assert.include(await tablesOf(app, connection), 'durable_workflow_runs')
+      const made = [
+        'durable_workflow_runs',
+        'durable_transport_tasks',
+        'durable_transport_messages',
+      ]
+      assert.includeMembers(await tablesOf(app, connection), made)
     }
     await migrate(app, 'down', 'main')
     assert.deepEqual(await tablesOf(app, 'main'), [])
     assert.include(await tablesOf(app, 'other'), 'durable_workflow_runs')
 
     // An application that provisioned at boot before its first migration.
-    await createDurableTables(await app.container.make('lucid.db'), 'booted')
+    const db = await app.container.make('lucid.db')
+    await createDurableTables(db, 'booted')
+    await createDurableTransportTables(db, 'booted')
     const before = await tablesOf(app, 'booted')
     const up = await migrate(app, 'up', 'booted')
     assert.isNull(up.error)

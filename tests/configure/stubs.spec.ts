@@ -32,6 +32,18 @@ const STUBS: Record<string, { state: object; to: string }[]> = {
       to: 'database/migrations/1_create_durable_tables.ts',
     },
   ],
+  'database/migrations/create_durable_transport_tables.stub': [
+    {
+      state: { migration: { fileName: '2_create_durable_transport_tables.ts' } },
+      to: 'database/migrations/2_create_durable_transport_tables.ts',
+    },
+  ],
+  'database/migrations/create_durable_transport_messages.stub': [
+    {
+      state: { migration: { fileName: '3_create_durable_transport_messages.ts' } },
+      to: 'database/migrations/3_create_durable_transport_messages.ts',
+    },
+  ],
   'make/workflow/main.stub': [
     { state: { workflow: WORKFLOW }, to: 'app/workflows/billing/order_workflow.ts' },
     {

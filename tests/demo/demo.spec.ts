@@ -2,8 +2,10 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Assert } from '@japa/assert'
 import { getActiveTestOrFail, test } from '@japa/runner'
 import { build, installIntoShop, isBuildStale } from '../../scripts/demo/package.ts'
+import { ioRedis, redisUrl } from '../helpers/redis.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TYPESCRIPT = join(ROOT, 'node_modules/typescript/bin/tsc')
@@ -35,6 +37,27 @@ function start(args: string[], env: NodeJS.ProcessEnv = {}, cwd = ROOT) {
   return { child, ended, output: () => output }
 }
 
+const redis = (await redisUrl()) ?? undefined
+/** Besides the one that needs no flag. */
+const TRANSPORTS = redis === undefined ? ['db'] : ['db', 'bullmq', 'queue']
+
+function assertRight(assert: Assert, code: number | null, text: string): void {
+  assert.equal(code, 0, text)
+  assert.match(text, /killed worker 1 with SIGKILL while it wraps vase-6/)
+  assert.match(text, /^ +parcel:wrap +completed +2x {2}worker 1, worker 2$/m)
+  assert.match(text, /^ +compensate:payment:hold +completed +1x {2}worker \d$/m)
+  assert.match(text, /^tent-3 +1x {2}249\.00 +1x {2}-249\.00$/m)
+  assert.lengthOf(text.match(/^[a-z]+-\d +1x {2}\d+\.00 +-$/gm) ?? [], 5, text)
+  assert.match(text, /^All 6 orders are right/m)
+  assert.notMatch(text, /WRONG/)
+}
+
+async function assertNoKeys(assert: Assert, text: string): Promise<void> {
+  const [, prefix] = /\(prefix (durable-shop-\w+)\)/.exec(text) ?? []
+  assert.isDefined(prefix, text)
+  assert.deepEqual(await ioRedis(redis!).keys(`*${prefix}*`), [])
+}
+
 test.group('demo | npm run demo', (group) => {
   group.tap((t) => t.timeout(120_000))
   // So that the time is that of the demo, which would do the same.
@@ -45,16 +68,42 @@ test.group('demo | npm run demo', (group) => {
   test('ends with every order right after a worker was killed', async ({ assert }) => {
     const demo = start(['scripts/demo.mjs'])
     const code = await demo.ended
-    const text = demo.output()
+    assertRight(assert, code, demo.output())
+  })
 
-    assert.equal(code, 0, text)
-    assert.match(text, /killed worker 1 with SIGKILL while it wraps vase-6/)
-    assert.match(text, /^ +parcel:wrap +completed +2x {2}worker 1, worker 2$/m)
-    assert.match(text, /^ +compensate:payment:hold +completed +1x {2}worker \d$/m)
-    assert.match(text, /^tent-3 +1x {2}249\.00 +1x {2}-249\.00$/m)
-    assert.lengthOf(text.match(/^[a-z]+-\d +1x {2}\d+\.00 +-$/gm) ?? [], 5, text)
-    assert.match(text, /^All 6 orders are right/m)
-    assert.notMatch(text, /WRONG/)
+  test('ends the same over {$self}, with every step in a worker')
+    .with(TRANSPORTS)
+    .run(async ({ assert }, transport) => {
+      const demo = start(['scripts/demo.mjs', `--transport=${transport}`], { REDIS_URL: redis })
+      const code = await demo.ended
+      const text = demo.output()
+      assertRight(assert, code, text)
+      assert.include(text, `steps are dispatched over ${transport}`)
+      assert.notMatch(text, /^ +(payment|parcel):\w+ .*web/m)
+      if (transport !== 'db') await assertNoKeys(assert, text)
+    })
+
+  test('a transport that there is not ends it at once')
+    .with([
+      ['--transport=carrier', /^The demo cannot begin: --transport must be .*, not "carrier"$/m],
+      ['--transport=', /^The demo cannot begin: --transport must be .*, not ""$/m],
+      ['--transports=db', /^The demo cannot begin: Unknown option '--transports'/m],
+    ] as const)
+    .run(async ({ assert }, [option, sentence]) => {
+      const demo = start(['scripts/demo.mjs', option])
+      const code = await demo.ended
+      assert.equal(code, 1)
+      assert.match(demo.output(), sentence)
+      assert.notMatch(demo.output(), /installing/)
+    })
+
+  test('a Redis that there is not ends it at once', async ({ assert }) => {
+    const nobody = { REDIS_URL: 'redis://127.0.0.1:1' }
+    const demo = start(['scripts/demo.mjs', '--transport=bullmq'], nobody)
+    const code = await demo.ended
+    assert.equal(code, 1)
+    assert.match(demo.output(), /bullmq needs Redis, and the one at 127\.0\.0\.1:1 does not answer/)
+    assert.notMatch(demo.output(), /installing/)
   })
 
   test('leaves no process and no folder behind when it is interrupted', async ({ assert, fs }) => {

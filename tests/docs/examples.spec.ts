@@ -189,6 +189,7 @@ const PAGE_SECTIONS = [
   'From outside',
   'Reading',
   'Listening',
+  'Workers',
   'Schedules',
   'Upkeep',
 ]

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from '@japa/runner'
-import { indexesOf } from '../../src/store/lucid/schema/ddl.ts'
+import { indexesOf } from '../../src/sql/ddl.ts'
 import { SCHEMA } from '../../src/store/lucid/schema/tables.ts'
 import { OPTIONAL_MEMBERS, REQUIRED_MEMBERS } from '../../src/store/ports/members.ts'
 

@@ -74,7 +74,7 @@ if (!BUILT) {
         await app.read('app/workflows/billing/invoice_workflow.ts'),
         'class InvoiceWorkflow extends BaseWorkflow'
       )
-      assert.lengthOf(await readdir(join(app.root, 'database/migrations')), 1)
+      assert.lengthOf(await readdir(join(app.root, 'database/migrations')), 3)
       await app.ace('migration:run')
       assert.isTrue(hasTable(app, 'durable_workflow_runs'))
 

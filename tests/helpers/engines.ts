@@ -23,6 +23,13 @@ import { isTerminalStatus, type RunStatus, type WorkflowRun } from '../../src/ty
 import { FakeTime, turns } from './fake_time.ts'
 import { StoreGate } from './gated_store.ts'
 import { type HeldPort, HeldTransport } from './held_transport.ts'
+import { NOT_OVER_BROKERS } from '../over_brokers/suites.ts'
+import {
+  type Fleet,
+  openRealTransports,
+  REAL_TRANSPORT,
+  type RealTransports,
+} from './real_transports.ts'
 import type { OpenStore, StoreKind } from './stores_under_test.ts'
 import { until } from './until.ts'
 
@@ -35,7 +42,10 @@ export { until } from './until.ts'
 type Deps = Omit<WorkflowEngineDeps, 'store' | 'transport'>
 
 export interface EngineOptions extends Deps {
-  /** `memory` (the default) is private to the engine; `held` is shared and played by the test. */
+  /**
+   * `memory` (the default, unless a real one is put there: real_transports.ts) is private to the engine;
+   * `held` is shared and played by the test.
+   */
   transport?: 'memory' | 'held' | 'none' | Transport
   /** Over these data instead of the world's. */
   store?: StateStore
@@ -60,15 +70,18 @@ export class World {
   readonly store: FullStore
   readonly #base: StateStore
   readonly #members = new Map<WorkflowEngine, Member>()
+  readonly #fleet?: Fleet
+  readonly #real = new Set<Transport>()
 
-  constructor(base: StateStore) {
+  constructor(base: StateStore, fleet?: Fleet) {
     this.#base = base
+    this.#fleet = fleet
     this.store = fullStore(base)
     this.time.whenIdle = () => this.quiet()
   }
 
   engine(options: EngineOptions = {}): WorkflowEngine {
-    const { transport = 'memory', store = this.#base, ...deps } = options
+    const { transport = this.#realTransport() ?? 'memory', store = this.#base, ...deps } = options
     const gate = new StoreGate(store)
     const member: Member = { gate }
     if (transport === 'held') member.transport = member.port = this.held.connect()
@@ -104,6 +117,10 @@ export class World {
     gate.crash()
     port?.disconnect()
     if (transport instanceof InMemoryTransport) await transport.close()
+    if (transport && this.#real.delete(transport)) {
+      this.#fleet!.forget()
+      await transport.close!()
+    }
   }
 
   async run(runId: string): Promise<WorkflowRun> {
@@ -200,6 +217,12 @@ export class World {
     if (broken) throw broken
   }
 
+  #realTransport(): Transport | undefined {
+    const transport = this.#fleet?.open((error) => void this.reports.push(error))
+    if (transport) this.#real.add(transport)
+    return transport
+  }
+
   #memoryTransport(): InMemoryTransport {
     const { clock } = this.time
     const onError = (error: unknown) => void this.reports.push(error)
@@ -215,6 +238,7 @@ export class World {
   }
 
   #busy(): boolean {
+    if (this.#fleet?.busy) return true
     return [...this.#members.values()].some(({ gate }) => gate.inFlight > 0)
   }
 
@@ -233,13 +257,24 @@ export interface WorldOfTest {
 /** Gives every test of a group a world of its own over one opened store. */
 export function useWorld(group: Group, kind: StoreKind): World & WorldOfTest {
   let opened: OpenStore | undefined
+  let real: RealTransports | undefined
   let current: World | undefined
+  if (REAL_TRANSPORT) {
+    group.tap((test) => {
+      const why = NOT_OVER_BROKERS[test.title]
+      if (why !== undefined) test.skip(true, why)
+    })
+  }
   group.setup(async () => {
     opened = await kind.open()
-    return () => opened!.close()
+    real = await openRealTransports()
+    return async () => {
+      await real?.close()
+      await opened!.close()
+    }
   })
   group.each.setup(async () => {
-    const world = new World(await opened!.empty())
+    const world = new World(await opened!.empty(), await real?.fresh())
     current = world
     return () => world.close()
   })

@@ -61,11 +61,14 @@ export const ROOMS: Room[] = [
   driver('transport/event_emitter', 'event_emitter_transport.ts'),
   driver('transport/queue', 'queue_transport.ts'),
   driver('transport/bullmq', 'bullmq_transport.ts'),
-  driver('transport/db', 'db_transport.ts'),
+  driver('transport/db', 'db_transport.ts', 'schema.ts', 'keys.ts'),
   driver('control_plane/redis', 'redis_control_plane.ts'),
   driver('flow/redis', 'redis_admission.ts'),
 
+  room(2, 'redis', EVERYTHING),
   room(2, 'wire', EVERYTHING),
+  // What the drivers over a Lucid database share.
+  room(2, 'sql', EVERYTHING),
   room(2, 'authoring', EVERYTHING),
   room(
     2,
@@ -92,9 +95,9 @@ export const ROOMS: Room[] = [
   },
   {
     name: 'flow/port',
-    files: ['src/flow/port.ts'],
+    files: ['src/flow/port.ts', 'src/flow/queue_config.ts'],
     layer: 2,
-    doors: ['src/flow/port.ts'],
+    doors: ['src/flow/port.ts', 'src/flow/queue_config.ts'],
   },
   // The ports below carry wire messages, which stand in the same layer.
   room(2, 'control_plane', ['port.ts', 'local.ts'], { also: ['wire'] }),
@@ -105,21 +108,24 @@ export const ROOMS: Room[] = [
     layer: 3,
     doors: ['src/transport/pool.ts'],
   },
-  room(2, 'transport', ['ports.ts', 'run_step_handler.ts', 'step_logger.ts', 'consumer_gate.ts'], {
-    also: ['wire'],
-  }),
+  room(
+    2,
+    'transport',
+    [
+      'ports.ts',
+      'run_step_handler.ts',
+      'step_logger.ts',
+      'consumer_gate.ts',
+      'concurrency_options.ts',
+    ],
+    { also: ['wire'] }
+  ),
   room(3, 'store', ['full_store.ts', 'paging.ts']),
   room(3, 'ctx', ['create_ctx.ts'], {
     only: ['foundation', 'types', 'errors', 'replay', 'authoring'],
   }),
 
-  room(4, 'flow', [
-    'step_queues.ts',
-    'quotas.ts',
-    'singletons.ts',
-    'memory_admission.ts',
-    'queue_config.ts',
-  ]),
+  room(4, 'flow', ['step_queues.ts', 'quotas.ts', 'singletons.ts', 'memory_admission.ts']),
   room(4, 'schedules', ['scheduler.ts', 'schedule_client.ts']),
   room(4, 'insight', [
     'run_detail.ts',
@@ -244,7 +250,11 @@ export const NO_BUILTINS = ['replay']
 /** Who may name `@adonisjs/*`; `types` lists packages that a room may name in `import type`. */
 export const ADONIS = {
   rooms: ['adonis', 'hooks', 'providers', 'services', 'commands', 'configure'],
-  types: { 'store/lucid': ['@adonisjs/lucid'] } as Record<string, string[]>,
+  types: {
+    'sql': ['@adonisjs/lucid'],
+    'store/lucid': ['@adonisjs/lucid'],
+    'transport/db': ['@adonisjs/lucid'],
+  } as Record<string, string[]>,
 }
 
 /** Optional peers, which no root entry may load just by being imported. */

@@ -1,6 +1,6 @@
 /*
  * A server as a client reaches it over a network that can fail: while the line is cut, connections are gone
- * and new ones are refused.
+ * and new ones are refused. A connection that is stalled stays open and carries nothing any more.
  */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -10,8 +10,13 @@ const HOST = '127.0.0.1'
 export class TcpProxy {
   readonly #target: { host: string; port: number }
   readonly #sockets = new Set<Socket>()
+  readonly #stalled = new WeakSet<Socket>()
   #server?: Server
   #port = 0
+  /** Connections taken so far. */
+  accepted = 0
+  /** Chunks of clients that a stalled connection did not carry. */
+  swallowed = 0
 
   private constructor(target: { host: string; port: number }) {
     this.#target = target
@@ -42,6 +47,11 @@ export class TcpProxy {
     this.#sockets.clear()
   }
 
+  /** The connections of this moment carry nothing any more; new ones do. */
+  stall(): void {
+    for (const socket of this.#sockets) this.#stalled.add(socket)
+  }
+
   /** Takes connections again, at the port of before. */
   async mend(): Promise<void> {
     const server = createServer((client) => this.#join(client))
@@ -64,6 +74,13 @@ export class TcpProxy {
         server.destroy()
       })
     }
-    client.pipe(server).pipe(client)
+    this.accepted += 1
+    client.on('data', (chunk) => {
+      if (this.#stalled.has(client)) this.swallowed += 1
+      else server.write(chunk)
+    })
+    server.on('data', (chunk) => void (this.#stalled.has(server) || client.write(chunk)))
+    client.on('end', () => void (this.#stalled.has(client) || server.end()))
+    server.on('end', () => void (this.#stalled.has(server) || client.end()))
   }
 }

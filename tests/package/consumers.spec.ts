@@ -37,7 +37,7 @@ const CHECKS = 5
 /** Where a package is that the projects can import. */
 function folderOf(name: string): string | undefined {
   try {
-    const from = createRequire(join(ROOT, 'tests/tmp/project/package.json'))
+    const from = createRequire(join(ROOT, 'package.json'))
     return dirname(from.resolve(`${name}/package.json`))
   } catch {
     return undefined

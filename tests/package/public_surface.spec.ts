@@ -69,6 +69,8 @@ const DOORS: Record<string, string> = {
   'testing/conformance': 'src/testing/conformance.ts',
   'hooks/workflows': 'src/hooks/workflows.ts',
   'hooks/steps': 'src/hooks/steps.ts',
+  'admission-redis': 'src/flow/redis/main.ts',
+  'control-plane-redis': 'src/control_plane/redis/main.ts',
 }
 
 for (const [name, file] of Object.entries(DOORS)) {

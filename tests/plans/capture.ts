@@ -3,7 +3,7 @@
  * a case writes stays, and each case finds the data as they were filled in.
  */
 import type { Database } from '@adonisjs/lucid/database'
-import { clientOf, type KnexClient, onConnection } from '../../src/store/lucid/connections.ts'
+import { clientOf, type KnexClient, onConnection } from '../../src/sql/connections.ts'
 import { CONNECTION } from '../helpers/databases.ts'
 
 export interface Sent {
@@ -37,7 +37,9 @@ export async function capture<T>(
     try {
       const answer = await work()
       return {
-        sent: sent.filter(({ sql }) => /durable_(workflow|step|run|signal|buffered)/.test(sql)),
+        sent: sent.filter(({ sql }) =>
+          /durable_(workflow|step|run|signal|buffered|transport)/.test(sql)
+        ),
         answer,
       }
     } finally {

@@ -42,6 +42,8 @@ export interface Basis {
 }
 
 export const LIVE: RunStatus[] = [...LIVE_RUN_STATUSES]
+/** Claimed or parked, as admission asks. */
+export const ACTIVE: RunStatus[] = ['running', 'suspended']
 export const ENDED: RunStatus[] = [...TERMINAL_RUN_STATUSES]
 
 const LIVE_SQL = `status IN ('pending', 'running', 'suspended', 'blocked')`

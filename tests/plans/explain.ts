@@ -3,6 +3,7 @@
  * the database while it runs the statement, not estimated.
  */
 import { DURABLE_TABLES } from '../../src/store/lucid/schema/tables.ts'
+import { TRANSPORT_TABLES } from '../../src/transport/db/tables.ts'
 import type { Sent } from './capture.ts'
 
 export interface Plan {
@@ -17,7 +18,7 @@ export interface Plan {
 
 export const newPlan = (): Plan => ({ indexes: [], read: 0, scans: [], ms: 0 })
 
-const TABLES: readonly string[] = Object.values(DURABLE_TABLES)
+const TABLES: readonly string[] = [DURABLE_TABLES, TRANSPORT_TABLES].flatMap(Object.values)
 
 export const isDurable = (table: unknown): table is string =>
   typeof table === 'string' && TABLES.includes(table)

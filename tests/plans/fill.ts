@@ -8,7 +8,7 @@
  */
 import type { Database } from '@adonisjs/lucid/database'
 import { createDurableTables } from '../../src/store/lucid/schema/ensure.ts'
-import { indexesOf } from '../../src/store/lucid/schema/ddl.ts'
+import { indexesOf } from '../../src/sql/ddl.ts'
 import { DURABLE_TABLES as T, SCHEMA } from '../../src/store/lucid/schema/tables.ts'
 import type { Dialect } from '../helpers/databases.ts'
 

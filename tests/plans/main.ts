@@ -23,6 +23,7 @@ import { analyze, fill } from './fill.ts'
 import { QUERY_CASES } from './query_cases.ts'
 import { Report } from './report.ts'
 import { TURN_CASES } from './turn_cases.ts'
+import { UPKEEP_CASES } from './upkeep_cases.ts'
 
 const { values } = parseArgs({
   options: {
@@ -81,7 +82,7 @@ async function table(db: Database, title: string, explain: Explain): Promise<voi
   report.begin(title)
   const store = new LucidStateStore(db)
   const samples = await sampled(db)
-  for (const hot of [...TURN_CASES, ...QUERY_CASES]) {
+  for (const hot of [...TURN_CASES, ...UPKEEP_CASES, ...QUERY_CASES]) {
     const one = { ...hot, basis: hot.elsewhere?.[title] ?? hot.basis }
     if (values.only !== undefined && !one.name.includes(values.only)) continue
     try {

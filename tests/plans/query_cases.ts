@@ -115,25 +115,6 @@ const lists: Case[] = [
     plus: 50,
     basis: LIVE_MUTEX,
   },
-  {
-    ...page(
-      'retention, backlog',
-      { statuses: ENDED, updatedBefore: NOW - 30 * DAY, size: 100, oldestFirst: true },
-      5
-    ),
-    // Without statistics SQLite looks for what is old rather than for what began first.
-    elsewhere: {
-      'sqlite, not analyzed': { words: 'candidates', where: `updated_at < ${NOW - 30 * DAY}` },
-    },
-  },
-  {
-    ...page(
-      'retention, nothing due',
-      { statuses: ENDED, updatedBefore: NOW - 90 * DAY, size: 100, oldestFirst: true },
-      5
-    ),
-    finds: 'nothing',
-  },
   page('purge page', { statuses: ENDED, size: 100 }, 5),
   page('purge page, cursor deep', { statuses: ENDED, size: 100, before: deep }, 5),
   page('purge of a workflow', { workflow: 'retired', statuses: ENDED, size: 100 }, 5),

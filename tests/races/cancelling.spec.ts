@@ -5,7 +5,7 @@
 import { test } from '@japa/runner'
 import { deferred } from '../../src/foundation/deferred.ts'
 import type { WorkflowCtx } from '../../src/types/ctx.ts'
-import { storesUnderTest, useWorld } from '../helpers/engines.ts'
+import { storesUnderTest, until, useWorld } from '../helpers/engines.ts'
 
 /** Two undoable steps, a gate that the test opens, then one of several ends. */
 function saga(undone: string[], end: (ctx: WorkflowCtx) => Promise<unknown>) {
@@ -36,6 +36,39 @@ for (const kind of await storesUnderTest()) {
   test.group(`Cancelling with undos | ${kind.name}`, (group) => {
     const world = useWorld(group, kind)
 
+    test('a step that its process died with says so once the run is cancelled', async ({
+      assert,
+    }) => {
+      const undone: string[] = []
+      const begin = (work: () => Promise<void>) => {
+        const engine = world.engine({ leaseMs: 30_000 })
+        engine.register('w', '1', async (ctx) => {
+          await ctx.localStep('one', () => 1, { compensate: () => void undone.push('one') })
+          await ctx.localStep('two', work, { compensate: () => void undone.push('two') })
+        })
+        return engine
+      }
+      const doomed = begin(() => new Promise(() => {}))
+      await doomed.start('w', null, 'r')
+      await until(async () => {
+        await world.time.advance(10)
+        const [, row] = await world.rows('r')
+        return row?.status === 'running'
+      }, 'the beginning of the step')
+      await world.crash(doomed)
+      const next = begin(async () => assert.fail('it is begun again'))
+      await next.cancel('r', { compensate: true })
+      await world.time.advance(31_000)
+      await next.recoverIncomplete()
+      await next.runPending()
+      const run = await world.ended('r')
+      assert.equal(run.status, 'cancelled')
+      assert.deepEqual(undone, ['one'])
+      const [undo, one, two] = await world.rows('r')
+      assert.deepEqual([undo.status, one.status, two.status], ['completed', 'completed', 'failed'])
+      assert.match(two.error!.message, /cancelled before it ended/)
+    })
+
     test('a turn under way undoes and ends cancelled, however its body ends', async ({
       assert,
     }) => {
@@ -58,7 +91,7 @@ for (const kind of await storesUnderTest()) {
         assert.isUndefined(cancelRequestedAt, name)
         assert.isNull(await world.store.getRun(`${name}~1`))
       }
-    }).tags(['@race-14'])
+    }).tags(['@race-14', '@control-56'])
 
     test('an intent that comes right before the settling write is honoured', async ({ assert }) => {
       const [engine, other] = [world.engine(), world.engine()]
@@ -75,11 +108,43 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(await world.ended('r'), { status: 'cancelled' })
       assert.deepEqual(undone, ['two', 'one'])
     })
-      .tags(['@race-14'])
+      .tags(['@race-14', '@control-56'])
       .skip(
         !kind.complete,
         'without commitTurn a settle cannot look at the intent in its own statement'
       )
+
+    test('a request for undos that got lost on its way is refused; the run lives on', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      const undone: string[] = []
+      const { body, open } = saga(undone, ENDS.suspends)
+      engine.register('w', '1', body)
+      open()
+      await engine.start('w', null, 'r')
+      await world.parked('r')
+      const lost: [unknown, RegExp][] = [
+        [true, /the options must be an object, such as { compensate: true }, got true/],
+        ['compensate', /the options must be an object/],
+        [null, /the options must be an object/],
+        [{ compensate: 'true' }, /compensate must be a boolean, got "true"/],
+        [{ compensate: 1 }, /compensate must be a boolean, got 1/],
+        [{ compensates: true }, /"compensates" is no option; there are compensate and by/],
+        [{ query: { compensate: true } }, /"query" is no option/],
+        [{ by: 7 }, /by must be a string, got 7/],
+      ]
+      for (const [options, message] of lost) {
+        await assert.rejects(() => engine.cancel('r', options as object), message)
+        await assert.rejects(() => engine.cancelWhere({}, options as object), message)
+        await world.quiet()
+        assert.equal(await world.status('r'), 'suspended')
+      }
+      assert.deepEqual(undone, [])
+      await engine.cancel('r', { compensate: true, by: undefined })
+      await world.ended('r')
+      assert.deepEqual(undone, ['two', 'one'])
+    }).tags(['@control-57'])
 
     test('another engine that holds the run hears of the intent', async ({ assert }) => {
       const [holding, asking] = [world.engine(), world.engine()]

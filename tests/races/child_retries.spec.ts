@@ -44,7 +44,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(state.worked, 2)
       const { error } = await world.run('p')
       assert.isUndefined(error)
-    }).tags(['@race-39', '@race-40'])
+    }).tags(['@race-39', '@race-40', '@control-27'])
 
     test('a child that fails again fails its parent again, as often as it is tried', async ({
       assert,
@@ -110,7 +110,7 @@ for (const kind of await storesUnderTest()) {
         await engine.runPending()
       }
       for (const id of ['a', 'b', 'c']) assert.equal(await world.output(id), 5)
-    }).tags(['@race-40'])
+    }).tags(['@race-40', '@control-26'])
 
     test('of a fan the failed members are tried again, the others are kept', async ({ assert }) => {
       const engine = world.engine()

@@ -26,6 +26,42 @@ for (const kind of await storesUnderTest()) {
       assert.deepEqual(await world.store.listSignalWaiters(''), [])
     }).tags(['@race-54'])
 
+    for (const begun of [false, true]) {
+      test(`a signal to a child that ${begun ? 'has not come to its wait' : 'does not exist yet'} is kept for it`, async ({
+        assert,
+      }) => {
+        const engines = [world.engine(), world.engine()]
+        for (const engine of engines) {
+          engine.register('child', '1', async (ctx) => {
+            await ctx.sleep(1000)
+            const heard = [await ctx.waitForSignal('word')]
+            return [...heard, await ctx.waitForSignal('word')]
+          })
+          engine.register('parent', '1', async (ctx) => {
+            await ctx.sleep(1000)
+            return ctx.child('child', null)
+          })
+        }
+        const [first, next] = engines
+        await first.start('parent', null, 'p')
+        await world.parked('p')
+        world.time.jump(1000)
+        if (begun) await first.resumeDueTimers()
+        await world.quiet()
+        if (begun) assert.equal(await world.status('p.child.1'), 'suspended')
+        else assert.isNull(await world.store.getRun('p.child.1'))
+        await first.signal('word', 'one')
+        await first.signal('word', 'two')
+        await world.crash(first)
+        for (let pass = 0; pass < 3; pass++) {
+          await next.resumeDueTimers()
+          await world.quiet()
+          world.time.jump(1000)
+        }
+        assert.deepEqual(await world.output('p'), ['one', 'two'])
+      }).tags(['@scenario-14'])
+    }
+
     test('a child that fails, is cancelled or cannot start fails its parent with the cause', async ({
       assert,
     }) => {
@@ -62,7 +98,25 @@ for (const kind of await storesUnderTest()) {
       assert.include(failure.message, 'child workflow "unknown" failed to start')
       assert.equal(failure.code, 'workflow_not_registered')
       assert.isNull(await world.store.getRun('u.child.0'))
-    }).tags(['@race-30'])
+    }).tags(['@race-30', '@control-24'])
+
+    test('a child whose input its schema refuses fails its parent with the cause', async ({
+      assert,
+    }) => {
+      const engine = world.engine()
+      const validate = () => ({ issues: [{ message: 'must be a number' }] })
+      const inputSchema = { '~standard': { version: 1, vendor: 'test', validate } } as const
+      engine.register('picky', '1', async () => 'never', { inputSchema })
+      engine.register('parent', '1', async (ctx) =>
+        ctx.child('picky', 'x').catch((error: Error & { code?: string }) => {
+          return { message: error.message, code: error.code }
+        })
+      )
+      await engine.start('parent', null, 'p')
+      const failure = (await world.output('p')) as { message: string; code: string }
+      assert.match(failure.message, /must be a number/)
+      assert.equal(failure.code, 'invalid_input')
+    }).tags(['@race-30', '@control-24'])
 
     test('a child that ended before its parent asks answers at once', async ({ assert }) => {
       const engine = world.engine()
@@ -77,7 +131,7 @@ for (const kind of await storesUnderTest()) {
       await world.parked('p')
       await engine.signal('go')
       assert.deepEqual(await world.output('p'), ['kid', 'early'])
-    }).tags(['@race-29'])
+    }).tags(['@race-29', '@control-25'])
 
     test('a start that failed is told to whoever joins later', async ({ assert }) => {
       const engine = world.engine()
@@ -231,7 +285,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.output('p'), 'fast')
       assert.isTrue(ended)
       assert.deepEqual(await world.store.listSignalWaiters(''), [])
-    }).tags(['@race-31'])
+    }).tags(['@race-31', '@control-23'])
 
     test('a drain that begins during a turn waits for the children which that turn starts', async ({
       assert,
@@ -251,7 +305,7 @@ for (const kind of await storesUnderTest()) {
       await drained
       assert.deepInclude(await world.run('forgotten'), { status: 'completed', output: 1 })
       assert.deepInclude(await world.run('p'), { status: 'completed', output: [2, [3, 4]] })
-    }).tags(['@race-31'])
+    }).tags(['@race-31', '@control-20'])
 
     test('a compensating cancel undoes in the children too', async ({ assert }) => {
       const engine = world.engine()

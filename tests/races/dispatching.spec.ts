@@ -57,6 +57,50 @@ for (const kind of await storesUnderTest()) {
       }).tags(['@race-32'])
     }
 
+    for (const mode of ['failFast', 'waitAll'] as const) {
+      test(`a member whose dispatch failed although its result was first fails no fan (${mode})`, async ({
+        assert,
+      }) => {
+        const { transport } = instant(doubled)
+        const dispatch = transport.dispatch.bind(transport)
+        transport.dispatch = async (task) => {
+          await dispatch(task)
+          if (task.input === 2) throw new Error('the broker did not answer')
+        }
+        const engine = world.engine({ transport })
+        engine.register('w', '1', (ctx) => ctx.all(double, [1, 2, 3], { mode }))
+        await engine.start('w', null, 'r')
+        const run = await world.ended('r')
+        assert.deepEqual([run.status, run.output], ['completed', [2, 4, 6]], run.error?.message)
+      }).tags(['@race-32'])
+    }
+
+    for (const [what, body] of [
+      ['a step', (ctx) => ctx.step(double, 1, { retries: 3 })],
+      ['a fan', (ctx) => ctx.all(double, [1], { retries: 3, mode: 'waitAll' })],
+    ] as [string, (ctx: WorkflowCtx) => Promise<unknown>][]) {
+      test(`${what} whose dispatch failed although its last failure was first is not retried`, async ({
+        assert,
+      }) => {
+        const last = { message: 'no such card', retryable: false }
+        const { transport, found } = instant(() => ({ status: 'failed', error: last }))
+        const dispatch = transport.dispatch.bind(transport)
+        transport.dispatch = async (task) => {
+          await dispatch(task)
+          throw new Error('the broker did not answer')
+        }
+        const engine = world.engine({ transport })
+        engine.register('w', '1', body)
+        await engine.start('w', null, 'r')
+        const { status } = await world.ended('r')
+        assert.equal(status, 'failed')
+        assert.deepEqual(found, ['pending 1'])
+        const [row] = await world.rows('r')
+        assert.deepInclude(row, { status: 'failed', attempts: 1 })
+        assert.deepInclude(row.error, last)
+      }).tags(['@race-32'])
+    }
+
     test('a retry: its attempt is recorded before it is sent', async ({ assert }) => {
       const { transport, found } = instant((task) =>
         task.attempt === 1 ? { status: 'failed', error: { message: 'once' } } : doubled(task)

@@ -55,7 +55,7 @@ for (const kind of await storesUnderTest()) {
       gate.resolve()
       await drained
       assert.deepInclude(await world.run('r~3'), { status: 'completed', output: 3 })
-    }).tags(['@race-60', '@race-61'])
+    }).tags(['@race-60', '@race-61', '@control-20'])
 
     test('a chain that never ends costs the whole budget, and its last link is kept', async ({
       assert,
@@ -179,7 +179,7 @@ for (const kind of await storesUnderTest()) {
       const calls = JSON.stringify([...world.gate(engine).calls])
       await world.time.advance(600_000)
       assert.equal(JSON.stringify([...world.gate(engine).calls]), calls)
-    }).tags(['@race-60'])
+    }).tags(['@race-60', '@control-22'])
 
     test('the budget ends the wait; the run is left to recovery', async ({ assert }) => {
       const engine = world.engine({ leaseMs: 60_000 })

@@ -76,7 +76,7 @@ for (const kind of await storesUnderTest()) {
         return begun
       })
       assert.isAbove(moments, 2)
-    }).tags(['@race-18'])
+    }).tags(['@race-18', '@control-35'])
 
     if (kind.complete) {
       test('a process that dies at any moment of claiming loses no event and takes it once', async ({
@@ -180,7 +180,7 @@ for (const kind of await storesUnderTest()) {
       await engine.start('w', 'a', 'a2')
       assert.deepEqual(await world.output('a2'), { order: 'a', n: 2 })
       assert.deepEqual(await buffered(world), [])
-    }).tags(['@race-23'])
+    }).tags(['@race-23', '@control-35'])
 
     test('events that do not match stand in nobody’s way', async ({ assert }) => {
       const engine = world.engine()
@@ -203,7 +203,7 @@ for (const kind of await storesUnderTest()) {
         left.map(({ order }) => order),
         ['x', 'y', 'y', ...others]
       )
-    }).tags(['@race-24'])
+    }).tags(['@race-24', '@control-35'])
 
     test('an event and a wait that a crash left unpaired are paired by the timer pass', async ({
       assert,
@@ -229,7 +229,7 @@ for (const kind of await storesUnderTest()) {
       await world.quiet()
       assert.deepEqual(await buffered(world), [])
       assert.deepEqual(await world.store.listSignalWaiters(''), [])
-    }).tags(['@race-22'])
+    }).tags(['@race-22', '@control-36'])
 
     test('of many waits that begin together one takes the one event', async ({ assert }) => {
       const engines = [world.engine(), world.engine()]
@@ -243,7 +243,7 @@ for (const kind of await storesUnderTest()) {
       const outputs = runs.filter((run) => run.status === 'completed').map((run) => run.output)
       assert.deepEqual(outputs, ['once'])
       assert.deepEqual(await buffered(world, 'e'), [])
-    }).tags(['@race-23'])
+    }).tags(['@race-23', '@control-35'])
 
     test('a bounded wait: an event in time wins, afterwards it times out and stays so', async ({
       assert,

@@ -32,7 +32,7 @@ for (const kind of await storesUnderTest()) {
       world.time.jump(LEASE_MS)
       await knowing.resumeDueTimers()
       assert.equal(await world.output('r'), 'answer')
-    })
+    }).tags(['@race-9', '@control-9'])
 
     test('a signal at an engine without the workflow reaches one that has it', async ({
       assert,
@@ -46,7 +46,7 @@ for (const kind of await storesUnderTest()) {
       world.time.jump(LEASE_MS)
       await knowing.resumeDueTimers()
       assert.equal(await world.output('r'), 'payload')
-    })
+    }).tags(['@race-9'])
 
     test('a pending run that nobody here can run is given back as it was', async ({ assert }) => {
       const starting = world.engine({ runDispatcher: { dispatch: () => {} } })
@@ -155,7 +155,7 @@ for (const kind of await storesUnderTest()) {
       await world.held.complete(own, 1)
       await world.held.complete(theirs, 1)
       assert.equal(await world.output('r'), 1)
-    }).tags(['@race-56'])
+    }).tags(['@race-56', '@control-50'])
 
     test('children, fans, retries and chains follow the namespace of the run, whoever executes it', async ({
       assert,
@@ -200,7 +200,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepEqual([...new Set(runs.map(({ namespace }) => namespace))], ['acme'])
       assert.lengthOf(world.held.sent, 9)
       for (const task of world.held.sent) assert.equal(task.group, `${task.name}@acme`)
-    }).tags(['@race-56'])
+    }).tags(['@race-56', '@control-50'])
 
     test('recovery and polls of one namespace leave the other alone', async ({ assert }) => {
       const blue = world.engine({ namespace: 'blue' })

@@ -4,24 +4,8 @@
 import { test } from '@japa/runner'
 import type { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { deferred } from '../../src/foundation/deferred.ts'
-import { storesUnderTest, until, useWorld, type World } from '../helpers/engines.ts'
-
-const LEASE_MS = 30_000
-
-/** Starts a run on an engine that dies in its first local step. */
-async function crashIn(world: World, runId: string, options = {}) {
-  const engine = world.engine(options)
-  const begun = deferred<void>()
-  engine.register('w', '1', async (ctx) => {
-    await ctx.localStep('work', () => {
-      begun.resolve()
-      return new Promise(() => {})
-    })
-  })
-  void engine.start('w', null, runId)
-  await begun.promise
-  await world.crash(engine)
-}
+import { storesUnderTest, until, useWorld } from '../helpers/engines.ts'
+import { crashIn, LEASE_MS } from './crashed.ts'
 
 for (const kind of await storesUnderTest()) {
   test.group(`Recovery | ${kind.name}`, (group) => {
@@ -51,7 +35,7 @@ for (const kind of await storesUnderTest()) {
       assert.notProperty(run, 'lockedBy')
       await world.held.complete(task, 'answer')
       assert.equal(await world.output('r'), 'answer')
-    }).tags(['@race-36'])
+    }).tags(['@race-36', '@control-30'])
 
     /** Dies between the row of `r:0` and its dispatch. */
     async function dieUnsent(doomed: WorkflowEngine) {
@@ -207,7 +191,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(await world.run('r'), { status: 'pending', recoveryAttempts: 1 })
       await living.runPending()
       assert.equal(await world.output('r'), 'done')
-    }).tags(['@race-37'])
+    }).tags(['@race-37', '@control-31'])
 
     test('a run that crashes too often dies; a retry starts its count anew', async ({ assert }) => {
       const operator = world.engine({
@@ -250,7 +234,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(await crashAgain(), { status: 'pending' })
       await operator.runPending()
       assert.equal(await world.output('r'), 'done')
-    }).tags(['@race-38'])
+    }).tags(['@race-38', '@control-28'])
 
     test('progress between crashes starts the count anew, a crash in a later turn counts too', async ({
       assert,
@@ -307,7 +291,7 @@ for (const kind of await storesUnderTest()) {
       gates.get(next)!.resolve('fresh')
       assert.equal(await world.output('r'), 'fresh and more')
       assert.deepInclude(await world.store.getCheckpoint('r', 0), { output: 'fresh' })
-    }).tags(['@race-42'])
+    }).tags(['@race-42', '@control-33'])
 
     test('a body whose run was taken away gets to clean up', async ({ assert }) => {
       const [slow, next] = [world.engine(), world.engine()]
@@ -358,7 +342,7 @@ for (const kind of await storesUnderTest()) {
       gate.resolve('done')
       assert.equal(await world.output('r'), 'done')
       assert.equal(bodies, 1)
-    }).tags(['@race-43'])
+    }).tags(['@race-43', '@control-32'])
 
     test('two instances that found the same dead run: one takes it, its body runs once', async ({
       assert,
@@ -389,7 +373,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.output('r'), 'done')
       await world.quiet()
       assert.equal(bodies, 1)
-    })
+    }).tags(['@scenario-6', '@control-32'])
 
     test('a run that was taken over and came back while its old body still runs here runs once more', async ({
       assert,
@@ -452,9 +436,11 @@ for (const kind of await storesUnderTest()) {
         assert.equal(await world.output(id), i + 100)
         assert.notProperty(await world.run(id), 'lockedBy')
       }
+      // An end is told after it has been written.
+      await until(() => ends.size === ids.length, 'an event of every end')
+      await world.quiet()
       assert.deepEqual([...new Set(ends.values())], [1])
-      assert.equal(ends.size, ids.length)
       assert.isNull(await old.runOne('r0'))
-    })
+    }).tags(['@scenario-19'])
   })
 }

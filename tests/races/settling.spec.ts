@@ -52,7 +52,7 @@ for (const kind of await storesUnderTest()) {
           ['run.failed']
         )
       }
-    }).tags(['@race-1'])
+    }).tags(['@race-1', '@control-1'])
 
     test('a cancel between the last read of a turn and its settling write stands', async ({
       assert,
@@ -76,7 +76,7 @@ for (const kind of await storesUnderTest()) {
         )
         assert.notProperty(await world.run(runId), 'lockedBy')
       }
-    }).tags(['@race-3'])
+    }).tags(['@race-3', '@control-1'])
 
     test('a run declared dead while its turn runs stays dead', async ({ assert }) => {
       const engine = world.engine()
@@ -131,7 +131,7 @@ for (const kind of await storesUnderTest()) {
       const run = await world.ended('r')
       assert.deepInclude(run, { status: 'completed', output: 'late' })
       assert.equal(world.held.times('r:1'), 1)
-    }).tags(['@race-6'])
+    }).tags(['@scenario-20', '@race-6', '@control-5'])
 
     test('a late failure of a failed run resumes nothing, and a retry sends the step again', async ({
       assert,
@@ -161,7 +161,7 @@ for (const kind of await storesUnderTest()) {
       await engine.requeue('r')
       await world.held.complete(await world.held.task('slow', 2), 'again')
       assert.deepInclude(await world.ended('r'), { status: 'completed', output: 'again' })
-    }).tags(['@race-6'])
+    }).tags(['@scenario-20', '@race-6', '@control-6'])
 
     test('an answer that comes again after the end changes nothing', async ({ assert }) => {
       const engine = world.engine({ transport: 'held' })
@@ -182,7 +182,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepInclude(await world.run('r'), { status: 'completed', output: 'first', updatedAt })
       assert.equal(bodies, turnsSoFar)
       assert.deepInclude(await world.store.getCheckpoint('r', 0), { output: 'first' })
-    }).tags(['@race-7'])
+    }).tags(['@scenario-20', '@race-7', '@control-8'])
 
     test('an answer that comes again wakes the run when its first receiver died half way', async ({
       assert,
@@ -205,7 +205,7 @@ for (const kind of await storesUnderTest()) {
       assert.equal(await world.status('r'), 'suspended')
       await world.held.complete(task, 'again')
       assert.deepInclude(await world.ended('r'), { status: 'completed', output: 'first' })
-    }).tags(['@race-8'])
+    }).tags(['@race-8', '@control-7'])
 
     test('a signal resurrects no failed run, and its payload is kept for somebody else', async ({
       assert,
@@ -248,6 +248,6 @@ for (const kind of await storesUnderTest()) {
       const run = await world.run('r')
       assert.deepInclude(run, { status: 'completed', output: 'fine' })
       assert.isUndefined(run.error)
-    }).tags(['@race-11'])
+    }).tags(['@race-11', '@control-29'])
   })
 }

@@ -79,6 +79,9 @@ for (const kind of kinds.filter(({ name }) => ['in memory', 'Lucid on postgres']
         return proceed()
       })
       await start(engine, 'a', 'b')
+      // The look at the run above is none of the calls that a quiet world has none of.
+      await until(() => asked.length === 2, 'both to be asked')
+      await world.quiet()
       assert.deepEqual(asked, [
         ['a', 'running', true],
         ['b', 'running', true],

@@ -330,7 +330,7 @@ for (const kind of await storesUnderTest()) {
       await start(engine, 'a', A)
       await engine.start('parent', null, 'p')
       assert.equal(await world.output('p'), 'singleton_queue_full')
-    })
+    }).tags(['@control-24'])
 
     test('a continuation queues behind those who came before it', async ({ assert }) => {
       const engine = world.engine()

@@ -93,7 +93,7 @@ for (const kind of await storesUnderTest()) {
         events.filter(({ type }) => type === 'run.failed'),
         []
       )
-    }).tags(['@control-3'])
+    }).tags(['@control-3', '@race-4'])
 
     test('the turn under way is refused, nothing is undone, and the parent hears of it', async ({
       assert,
@@ -124,7 +124,7 @@ for (const kind of await storesUnderTest()) {
       assert.deepEqual(await world.errorOf('s'), TIMED_OUT)
       assert.deepEqual(undone, [])
       assert.isFalse(events.some(({ type, runId }) => type === 'run.completed' && runId === 's'))
-    }).tags(['@race-1'])
+    }).tags(['@race-1', '@control-1'])
 
     test('the budget is of the version of the run, and runs from its start', async ({ assert }) => {
       const engine = world.engine()

@@ -56,7 +56,7 @@ for (const kind of await storesUnderTest()) {
         return sent
       })
       assert.isAbove(moments, 4)
-    }).tags(['@race-17'])
+    }).tags(['@scenario-13', '@race-17', '@control-34'])
 
     test('a wait that begins at any moment of the sending finds the payload once', async ({
       assert,
@@ -81,7 +81,7 @@ for (const kind of await storesUnderTest()) {
         return begun
       })
       assert.isAbove(moments, 2)
-    }).tags(['@race-18'])
+    }).tags(['@scenario-13', '@race-18', '@control-34'])
 
     test('two payloads at any moment reach two waits on one token, each once and in order', async ({
       assert,
@@ -122,7 +122,7 @@ for (const kind of await storesUnderTest()) {
         await world.quiet()
         assert.deepEqual(await leftovers(world, id), NOTHING)
       }
-    }).tags(['@race-19'])
+    }).tags(['@race-19', '@control-34'])
 
     test('several signals sent at once to one wait: one arrives, the others are kept', async ({
       assert,
@@ -195,7 +195,7 @@ for (const kind of await storesUnderTest()) {
       await engine.resumeDueTimers()
       assert.equal(await world.output('r'), 'kept')
       assert.deepEqual(await leftovers(world, 'go'), NOTHING)
-    }).tags(['@race-22'])
+    }).tags(['@race-22', '@control-36'])
 
     test('a wait whose turn crashed before it parked is paired after recovery', async ({
       assert,
@@ -225,7 +225,7 @@ for (const kind of await storesUnderTest()) {
         }
         return crashed
       })
-    }).tags(['@race-22'])
+    }).tags(['@race-22', '@control-36'])
 
     test('a signal to a run that executes elsewhere is acted on in that turn or right after', async ({
       assert,

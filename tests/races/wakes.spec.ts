@@ -58,7 +58,7 @@ for (const kind of await storesUnderTest()) {
         assert.lengthOf(buffered, 1)
         assert.deepEqual(await world.store.listSignalWaiters(''), [])
         assert.isNull(await world.store.takeBufferedSignal(buffered[0]))
-      }).tags(['@race-17'])
+      }).tags(['@scenario-13', '@race-17'])
     }
 
     test('a wake whose request comes after the holder has parked the run executes it', async ({

@@ -36,7 +36,7 @@ for (const kind of await storesUnderTest()) {
     const world = useWorld(group, kind)
 
     for (const [what, name] of Object.entries(AWKWARD)) {
-      test(what, async ({ assert }) => {
+      test(`${what}: found again, and nothing else is`, async ({ assert }) => {
         const engine = world.engine()
         const short = Buffer.from(name).subarray(0, 200).toString('utf8').replace(/�+$/, '')
         engine.register('child', '1', async (_, input) => input)
@@ -79,7 +79,7 @@ for (const kind of await storesUnderTest()) {
         if (other !== undefined) assert.equal(await world.status(other), 'suspended')
         assert.equal(await engine.deleteRun(short), 2)
         if (other !== undefined) assert.equal(await world.status(other), 'suspended')
-      })
+      }).tags(['@scenario-10'])
     }
   })
 }

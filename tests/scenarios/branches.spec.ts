@@ -80,7 +80,7 @@ for (const kind of await storesUnderTest()) {
         assert.equal(new Set(seqs).size, seqs.length, [...positions].join(', '))
         assert.equal(await line.engine.getEvent('r', 'left'), 'left3!')
         for (const task of world.held.sent) assert.equal(world.held.times(task.stepId), 1)
-      })
+      }).tags(['@scenario-1'])
 
       test('a race is won by the same branch every time', async ({ assert }) => {
         const winners: string[] = []
@@ -122,7 +122,7 @@ for (const kind of await storesUnderTest()) {
           assert.deepEqual([...new Set(winners)], [first])
           await world.crash(line.engine)
         }
-      })
+      }).tags(['@scenario-2'])
 
       test('a race of two results that both came before the replay is won by the first', async ({
         assert,
@@ -146,7 +146,7 @@ for (const kind of await storesUnderTest()) {
         await line.via((engine) => engine.resumeDueTimers())
         assert.equal(await world.output('r'), 'b')
         assert.deepEqual([...new Set(seen)], ['b'])
-      })
+      }).tags(['@scenario-2'])
 
       test('any and allSettled see failures and results in the order they saw them first', async ({
         assert,
@@ -248,7 +248,7 @@ for (const kind of await storesUnderTest()) {
         world.time.jump(1_000_000)
         await line.via((engine) => engine.resumeDueTimers())
         assert.equal(await world.output('r'), begun + 60_000)
-      }).tags(['@race-49'])
+      }).tags(['@scenario-8', '@race-49'])
     })
   }
 }

@@ -60,7 +60,7 @@ for (const kind of await storesUnderTest()) {
           await world.crash(engine)
         }
       }
-    })
+    }).tags(['@scenario-16'])
 
     for (const [what, wait] of Object.entries(BOUNDED)) {
       test(`a bound that ${what} gets or loses while a run waits there is a change of its code`, async ({
@@ -87,6 +87,58 @@ for (const kind of await storesUnderTest()) {
       }).tags(['@race-51'])
     }
 
+    test('a body that draws lots fails where it differs, whoever executes it again', async ({
+      assert,
+    }) => {
+      let drawn = 0
+      const draw = () => `lot ${drawn++}`
+      const bodies: Record<string, Body> = {
+        timer: async (ctx) => {
+          await ctx.localStep(draw(), () => 1)
+          await ctx.sleep(1000)
+        },
+        signal: async (ctx) => {
+          await ctx.localStep(draw(), () => 1)
+          await ctx.waitForSignal('go')
+        },
+        result: async (ctx) => {
+          await ctx.localStep(draw(), () => 1)
+          await ctx.step('remote', 1)
+        },
+        recovery: async (ctx) => {
+          await ctx.localStep(draw(), () => 1)
+          await ctx.localStep('hangs', () => new Promise(() => {}))
+        },
+        order: async (ctx) => {
+          const names = drawn++ % 2 ? ['lot 1', 'lot 0'] : ['lot 0', 'lot 1']
+          await Promise.all(names.map((name) => ctx.localStep(name, () => 1)))
+          await ctx.waitForSignal('go')
+        },
+      }
+      for (const [how, body] of Object.entries(bodies)) {
+        drawn = 0
+        const [first, next] = [0, 1].map(() => world.engine({ transport: 'held' }))
+        for (const engine of [first, next]) engine.register(how, '1', body)
+        await first.start(how, null, how)
+        await world.reached(how, how === 'recovery' ? 'running' : 'suspended')
+        await world.quiet()
+        await world.crash(first)
+        world.time.jump(60_000)
+        const waiting = next.waitForRun(how, { terminal: true, timeoutMs: 60_000 })
+        if (how === 'timer') await next.resumeDueTimers()
+        else if (how === 'result') await world.held.complete(`${how}:1`, 1, world.port(next))
+        else if (how === 'recovery') await next.recoverIncomplete()
+        else await next.signal('go')
+        const { status, error, lockedBy } = await world.ended(how)
+        assert.deepEqual([status, error?.code, lockedBy], ['failed', 'non_determinism', undefined])
+        const where = `run ${how}, position 0: history recorded "lot 0" (local)`
+        assert.include(error?.message, where)
+        assert.include(error?.message, '"lot 1"')
+        assert.propertyVal(await waiting, 'status', 'failed')
+        await world.crash(next)
+      }
+    }).tags(['@scenario-16'])
+
     test('a body that swallows the mismatch fails all the same, and undoes nothing', async ({
       assert,
     }) => {
@@ -110,7 +162,7 @@ for (const kind of await storesUnderTest()) {
       })
       assert.deepEqual(undone, [])
       assert.notProperty(await world.run('r'), 'lockedBy')
-    })
+    }).tags(['@scenario-16'])
 
     test('a run that mismatched goes on once the old code is back', async ({ assert }) => {
       const engine = world.engine()

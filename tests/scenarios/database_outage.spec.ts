@@ -204,7 +204,9 @@ for (const dialect of await reachableDialects()) {
           assert.isTrue(windows.has(`sched:report:${Math.floor(at / EVERY)}`), `window at ${at}`)
         }
         assert.isTrue(windows.has(`sched:report:${Math.floor(begun / EVERY)}`))
-      }).timeout(120_000)
+      })
+        .tags(['@scenario-5'])
+        .timeout(120_000)
     }
   })
 }

@@ -57,7 +57,7 @@ for (const kind of await storesUnderTest()) {
           world.time.jump(1)
           await after.resumeDueTimers()
           assert.equal(await world.output('r'), 'signal_timeout')
-        }).tags(['@race-49'])
+        }).tags(['@scenario-8', '@race-49'])
       }
     }
   })

@@ -134,7 +134,7 @@ for (const kind of await storesUnderTest()) {
         ['a', 'b']
       )
       assert.lengthOf(world.held.sent, 2)
-    })
+    }).tags(['@scenario-20'])
 
     test('of results that come at the same time one settles the step', async ({ assert }) => {
       const engines = [0, 1].map(() => world.engine({ transport: 'held' }))
@@ -155,7 +155,9 @@ for (const kind of await storesUnderTest()) {
         assert.include([1, 2], (await world.output(id)) as number)
       }
       assert.equal(ends, 5)
-    }).skip(!kind.complete, 'without conditional writes a row is read before it is written')
+    })
+      .tags(['@scenario-20'])
+      .skip(!kind.complete, 'without conditional writes a row is read before it is written')
 
     test('a result after a cancel changes nothing', async ({ assert }) => {
       const engine = world.engine({ transport: 'held' })
@@ -169,7 +171,7 @@ for (const kind of await storesUnderTest()) {
       await world.quiet()
       assert.deepEqual(await world.timeline('r'), [[0, 'a', 'pending']])
       assert.equal(await world.status('r'), 'cancelled')
-    })
+    }).tags(['@scenario-20'])
 
     test('a result whose store write fails is not acknowledged, and settles when it comes again', async ({
       assert,

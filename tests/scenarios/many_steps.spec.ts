@@ -78,6 +78,7 @@ for (const kind of await storesUnderTest()) {
       // One open row per turn, and none that was answered before.
       for (const { rows } of windows) assert.isAtMost(rows, 2 * WINDOW)
     })
+      .tags(['@scenario-18'])
       .timeout(60_000)
       .skip(!kind.complete, 'fallbacks read full listings')
 
@@ -92,7 +93,7 @@ for (const kind of await storesUnderTest()) {
     })
       .timeout(60_000)
       .skip(!kind.complete, 'fallbacks read full listings')
-      .tags(['@race-55'])
+      .tags(['@scenario-18', '@race-55'])
 
     test('a store completed by fallbacks gets there too', async ({ assert }) => {
       const { end, bodies } = await cost(200, {})

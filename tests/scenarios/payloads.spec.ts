@@ -60,7 +60,7 @@ for (const kind of await storesUnderTest()) {
         assert.deepEqual(await world.output(id), expected, JSON.stringify(value))
         assert.deepEqual(await engine.getEvent(id, 'key'), value)
       }
-    })
+    }).tags(['@scenario-11'])
 
     test('dates, undefined, classes and NaN take their JSON form, at once and on replay', async ({
       assert,

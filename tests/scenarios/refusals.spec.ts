@@ -49,7 +49,7 @@ for (const kind of await storesUnderTest()) {
         assert.match(error.message, message)
       }
       await nothingWritten(assert)
-    })
+    }).tags(['@scenario-7'])
 
     test('the longest run id, and one of unusual characters, work', async ({ assert }) => {
       const engine = world.engine()
@@ -69,7 +69,7 @@ for (const kind of await storesUnderTest()) {
         await engine.start('w', null, id)
         assert.equal(await world.output(id), id)
       }
-    })
+    }).tags(['@scenario-10'])
 
     test('tags, namespaces, origins and attribute names that no store keeps', async ({
       assert,

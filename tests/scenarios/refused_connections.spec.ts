@@ -12,7 +12,10 @@ import { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { StoreUnavailableError } from '../../src/errors.ts'
 import { LucidStateStore } from '../../src/store/lucid/lucid_store.ts'
 import { InMemoryTransport } from '../../src/transport/memory/memory_transport.ts'
-import { openDatabase } from '../helpers/databases.ts'
+import { backendUrl } from '../helpers/backends.ts'
+import { createDatabase, openDatabase, reachableDialects } from '../helpers/databases.ts'
+import { TcpProxy } from '../helpers/tcp_proxy.ts'
+import { until } from '../helpers/until.ts'
 
 const VERBS: Record<string, (engine: WorkflowEngine) => Promise<unknown>> = {
   start: (engine) => engine.start('w', null, 'r'),
@@ -78,7 +81,7 @@ for (const dialect of ['postgres', 'mysql'] as const) {
         assert.instanceOf(error, StoreUnavailableError)
         const { cause } = error as StoreUnavailableError
         assert.equal((cause as { code?: string }).code, 'ECONNREFUSED')
-      })
+      }).tags(['@scenario-15'])
     }
 
     test('the schema is not created, and says why', async ({ assert }) => {
@@ -126,5 +129,61 @@ test.group('Refused connections | Lucid on sqlite', () => {
         assert.match(String((error as Error).cause), cause)
       }
     }
-  })
+  }).tags(['@scenario-15'])
 })
+
+for (const dialect of await reachableDialects()) {
+  if (dialect === 'sqlite') continue
+  test.group(`Refused connections | a ${dialect} server that is away`, () => {
+    test('a start rejects with the cause in bounded time, and nothing of it is there afterwards', async ({
+      assert,
+      cleanup,
+    }) => {
+      const database = await createDatabase(dialect)
+      cleanup(database.cleanup)
+      const direct = new LucidStateStore(database.db)
+      await direct.ensureSchema()
+      const { hostname, port } = new URL(backendUrl(dialect))
+      const standard = dialect === 'postgres' ? 5432 : 3306
+      const line = await TcpProxy.to({ host: hostname, port: Number(port) || standard })
+      const { location } = database
+      const db = openDatabase({ ...location, target: line.urlOf(location.target) })
+      cleanup(async () => {
+        await db.manager.closeAll()
+        line.cut()
+      })
+      const engine = new WorkflowEngine({
+        store: new LucidStateStore(db),
+        transport: new InMemoryTransport(),
+        logger: { warn: () => {}, error: () => {} },
+      })
+      engine.register('w', '1', async (_, input) => input)
+      const completed = async (id: string) => {
+        const run = await direct.getRun(id)
+        return run?.status === 'completed' ? run : undefined
+      }
+      await engine.start('w', 'before', 'before')
+      await until(() => completed('before'), 'the end of the first run')
+
+      line.cut()
+      const starts = ['a', 'b', 'c'].map((id) => engine.start('w', id, id))
+      for (const settled of await Promise.allSettled(starts)) {
+        assert.equal(settled.status, 'rejected')
+        const { reason } = settled as PromiseRejectedResult
+        assert.instanceOf(reason, StoreUnavailableError)
+        assert.exists((reason as Error).cause)
+      }
+      assert.equal(await direct.countRuns({}), 1)
+
+      await line.mend()
+      await engine.start('w', 'again', 'a')
+      const again = await until(() => completed('a'), 'the end of the second try')
+      assert.equal(again.output, 'again')
+      await engine.runPending()
+      assert.equal(await direct.getRun('b'), null)
+      await engine.drain(1000)
+    })
+      .tags(['@scenario-15'])
+      .timeout(60_000)
+  })
+}

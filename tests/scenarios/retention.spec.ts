@@ -247,9 +247,38 @@ test.group('what retention leaves alone', (group) => {
     await world.quiet()
     // One pass at a time, and what it did is told once.
     assert.equal(await engine.sweepRetention(T0 + 2 * MINUTE), 0)
-    await world.time.advance(5 * MINUTE)
+    await world.time.advance(MINUTE / 2)
     assert.equal(await pass, 1)
     assert.deepEqual(await idsOf(world), ['a'])
+  })
+
+  test('listeners that never end hold a pass for a minute and a half, and no run behind them for ever', async ({
+    assert,
+  }) => {
+    for (let index = 0; index < 60; index++) {
+      await put(world, row(`hung${index}`, { createdAt: new Date(T0 - 90 * DAY + index) }))
+    }
+    await put(world, row('free'))
+    const engine = engineOf(world, { completed: '30d' })
+    const asked: string[] = []
+    engine.onEvict(({ id }) => {
+      if (id === 'free') return
+      asked.push(id)
+      return new Promise(() => {})
+    })
+    const sweep = async (at: number) => {
+      const pass = engine.sweepRetention(at)
+      await world.quiet()
+      await world.time.advance(1.5 * MINUTE)
+      return pass
+    }
+    assert.equal(await sweep(T0), 0)
+    assert.lengthOf(asked, 16)
+    let gone = 0
+    for (let again = 2; again < 6; again++) gone += await sweep(T0 + again * MINUTE)
+    assert.equal(gone, 1)
+    assert.notInclude(await idsOf(world), 'free')
+    assert.lengthOf(new Set(asked), 60)
   })
 })
 

@@ -73,7 +73,7 @@ for (const kind of await storesUnderTest()) {
           'run.failed'
         )
         assert.isAtLeast(bodies, 2)
-      }).tags(['@race-48'])
+      }).tags(['@scenario-17', '@race-48'])
     }
 
     test('cleanup runs at every suspension, and can tell it from a failure', async ({ assert }) => {

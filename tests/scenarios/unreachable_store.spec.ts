@@ -25,7 +25,7 @@ for (const kind of await storesUnderTest()) {
       await engine.start('w', null, 'r')
       await world.ended('r')
       assert.equal(bodies, 1)
-    })
+    }).tags(['@scenario-15'])
 
     test('a start whose insert was answered with an error but applied is a run like any other', async ({
       assert,
@@ -141,7 +141,7 @@ for (const kind of await storesUnderTest()) {
       await world.held.complete(task, 'answer')
       await engine.resumeDueTimers()
       assert.deepEqual(await world.output('r'), ['answer', 'after'])
-    })
+    }).tags(['@scenario-5'])
 
     test('a turn whose lease could not be renewed in time writes nothing under a later one', async ({
       assert,

@@ -27,7 +27,7 @@ for (const kind of await storesUnderTest()) {
       world.time.jump(3 * 86_400_000)
       const results = await after.resumeDueTimers()
       assert.deepEqual(results, [{ runId: 'r', status: 'completed', output: world.time.now }])
-    })
+    }).tags(['@scenario-3'])
 
     test('due runs are taken most overdue first, a limited number at a time', async ({
       assert,

@@ -114,7 +114,7 @@ test.group('Cron | clocks change', (group) => {
       test(`${zone}, ${what}: "${pattern}" fires once a day`, async ({ assert }) => {
         const windows = await cadence(pattern, zone)
         assert.deepEqual(ticked(windows, utc(from), utc(to), HOUR / 12), fires)
-      })
+      }).tags(['@scenario-12'])
 
       test(`${zone}, ${what}: "${pattern}" is the same for whoever asks at any time`, async ({
         assert,
@@ -170,6 +170,36 @@ test.group('Cron | windows', () => {
     assert.lengthOf(windows.before(current, 5), 5)
     const [february] = windows.before(current, 1)
     assert.deepEqual(windows.before(february, 1), [windows.current(utc('2026-01-05T00:00'))!])
+  })
+
+  test('none is before the epoch, and rare ones come to an end', async ({ assert }) => {
+    const leap = await cadence('0 0 29 2 *')
+    const all = leap.before(leap.current(utc('2030-01-15T08:30'))!, 1000)
+    assert.equal(all[0].at, utc('1972-02-29T00:00'))
+    assert.lengthOf(all, 14)
+    const daily = await cadence('@daily')
+    assert.deepEqual(daily.current(0), { at: 0, name: '0' })
+    assert.deepEqual(daily.before(daily.current(2 * DAY)!, 1000), [
+      { at: 0, name: '0' },
+      { at: DAY, name: String(DAY) },
+    ])
+    assert.isUndefined(leap.current(utc('1972-02-28T00:00')))
+  })
+
+  test('many windows take a parse for each stretch of time, not for each window', async ({
+    assert,
+  }) => {
+    const parse = await cronParser()
+    let parsed = 0
+    const counting: typeof parse = (...given) => {
+      parsed += 1
+      return parse(...given)
+    }
+    const windows = new CronCadence(counting, '* * * * * *', 'UTC')
+    const before = windows.before(windows.current(utc('2026-03-10T00:00'))!, 1000)
+    assert.lengthOf(before, 1000)
+    assert.equal(before[0].at, utc('2026-03-09T23:43:20'))
+    assert.isBelow(parsed, 20)
   })
 
   test('seconds, predefined patterns and rare days', async ({ assert }) => {

@@ -6,7 +6,7 @@ import { isTerminalStatus, type SearchAttributes, type WorkflowRun } from '../..
 import type { StepError } from '../../src/foundation/failure.ts'
 import type { LeaseFence } from '../../src/store/ports/transactions.ts'
 import type { TurnCommit, TurnVerdict } from '../../src/store/ports/turn_commits.ts'
-import { isFailFastGroup, parentRunIdOf } from '../../src/foundation/ids.ts'
+import { isFailFastGroup, linkOf, parentRunIdOf } from '../../src/foundation/ids.ts'
 import type { Payloads } from './payloads.ts'
 import type { Operation, Shadow, Watcher } from './shadow.ts'
 import type { Slots } from './slots.ts'
@@ -257,10 +257,19 @@ export class Checks implements Watcher {
     if (parent?.status !== 'cancelled' || cancelRequestedAt !== undefined) return
     const endedAt = this.#endedAt.get(parent.id) ?? 0
     // An operator wanted it to.
-    if ((this.#reopenedAt.get(id) ?? 0) > endedAt) return
+    if (this.#lastReopening(id) > endedAt) return
     const ago = this.#options.time.now - endedAt
     if (ago > ORPHAN_MS)
       this.#fail('orphan', `${id} goes on ${Math.round(ago)} ms after ${parent.id}`)
+  }
+
+  /** When an operator last brought back this run, or one that it goes on for under a later link. */
+  #lastReopening(id: string): number {
+    const { origin, link } = linkOf(id)
+    const earlier = Array.from({ length: link + 1 }, (_, n) =>
+      n === 0 ? origin : `${origin}~${n}`
+    )
+    return Math.max(...earlier.map((each) => this.#reopenedAt.get(each) ?? 0))
   }
 
   #read([runId, seqs, from]: [string, number[], number]): void {
@@ -301,6 +310,7 @@ const EXPECTED_ERROR = new RegExp(
     '^step "l\\d+" took longer than \\d+ms$',
     '^All promises were rejected$',
     '^cancelled$',
+    '^the run was cancelled before it ended$',
     '^crashed \\d+ times without progress',
     '^run \\S+, position', // reported as nondeterminism
   ].join('|')

@@ -24,4 +24,7 @@ export const REGRESSIONS: { seed: number; guards: string }[] = [
     guards: 'an order goes to the row that the body saw, not to one that lost against it',
   },
   { seed: 5233, guards: 'recovery parks no run whose steps it could not send' },
+  { seed: 62873, guards: 'a fan keeps nothing of a row that lost against a result' },
+  { seed: 108921, guards: 'a failure in flight is not retried before the store agrees' },
+  { seed: 107719, guards: 'what an operator brought back may go on under its later links' },
 ]

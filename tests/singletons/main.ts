@@ -77,11 +77,12 @@ async function play(dialect: Dialect, limit: number): Promise<string[]> {
       const left = SIZE.runs - (await store.countRuns({ status: 'completed' }))
       if (left === 0) break
       if (performance.now() > until) return [...printed(workers), ...(await stuck(store))]
-      // Spread over the work, not over time: a slow machine kills as often.
+      // Spread over the work, not over time: a slow machine kills as often. The last comes while there is
+      // enough left to wait for a worker that boots.
       if (
         kills < SIZE.kills &&
         workers.size > 1 &&
-        SIZE.runs - left >= (SIZE.runs * kills) / (SIZE.kills + 1)
+        SIZE.runs - left >= (SIZE.runs * kills) / (SIZE.kills + 3)
       ) {
         await pause(random() * 200)
         const victim = [...workers][Math.floor(random() * workers.size)]

@@ -11,6 +11,11 @@ type Handler = (run: RunDispatch) => Promise<void>
 type Defect =
   'delivers to all' | 'mixes scopes' | 'stops at once' | 'goes on' | 'strips' | 'ignores priority'
 
+interface Waiting {
+  run: RunDispatch
+  scope: string
+}
+
 interface Consumer {
   scope: string
   handler: Handler
@@ -19,7 +24,7 @@ interface Consumer {
 
 /** A backend in memory, with the run queues of several processes on it. */
 class Backend {
-  readonly #waiting: RunDispatch[] = []
+  readonly #waiting: Waiting[] = []
   readonly #consumers = new Set<Consumer>()
   readonly #defect?: Defect
   #next = 0
@@ -31,8 +36,8 @@ class Backend {
   async open(): Promise<RunQueue> {
     const scopes = new Set<string>()
     return {
-      dispatchRun: async (run) => {
-        this.#waiting.push(structuredClone(run))
+      dispatchRun: async (run, scope = run.namespace ?? 'default') => {
+        this.#waiting.push({ run: structuredClone(run), scope })
         this.#pump()
       },
       onRun: (scope, handler) => {
@@ -53,23 +58,25 @@ class Backend {
   #pump(): void {
     setImmediate(() => {
       if (this.#defect !== 'ignores priority') {
-        this.#waiting.sort((a, b) => (b.priority ?? 0) - (a.priority ?? 0))
+        this.#waiting.sort((a, b) => (b.run.priority ?? 0) - (a.run.priority ?? 0))
       }
-      for (const run of this.#waiting.splice(0)) {
+      for (const waiting of this.#waiting.splice(0)) {
         const fits = [...this.#consumers].filter(
-          ({ scope }) => scope === '*' || scope === run.namespace || this.#defect === 'mixes scopes'
+          ({ scope }) => scope === waiting.scope || this.#defect === 'mixes scopes'
         )
-        if (fits.length === 0) this.#waiting.push(run)
-        else if (this.#defect === 'delivers to all') for (const one of fits) this.#give(run, one)
-        else this.#give(run, fits[this.#next++ % fits.length])
+        if (fits.length === 0) this.#waiting.push(waiting)
+        else if (this.#defect === 'delivers to all')
+          for (const one of fits) this.#give(waiting, one)
+        else this.#give(waiting, fits[this.#next++ % fits.length])
       }
     })
   }
 
-  #give(run: RunDispatch, { handler, inFlight }: Consumer): void {
+  #give(waiting: Waiting, { handler, inFlight }: Consumer): void {
+    const { run } = waiting
     const given = this.#defect === 'strips' ? { ...run, priority: undefined } : run
     const work = handler(given).catch(() => {
-      this.#waiting.push(run)
+      this.#waiting.push(waiting)
       this.#pump()
     })
     inFlight.add(work)

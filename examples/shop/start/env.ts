@@ -8,6 +8,13 @@ export default await Env.create(new URL('../', import.meta.url), {
   APP_KEY: Env.schema.secret(),
   APP_URL: Env.schema.string({ format: 'url', tld: false }),
 
+  /** A key of `transports` in config/durable.ts; default eventEmitter. */
+  DURABLE_TRANSPORT: Env.schema.string.optional(),
+
+  /** Of the bullmq and queue transports: where Redis is, and how its names begin; default a local one, durable. */
+  REDIS_URL: Env.schema.string.optional(),
+  REDIS_PREFIX: Env.schema.string.optional(),
+
   /** The SQLite file; default database/shop.sqlite. */
   DB_FILE: Env.schema.string.optional(),
 

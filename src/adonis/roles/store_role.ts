@@ -89,9 +89,10 @@ export class StoreRole {
   }
 
   /**
-   * Registers the application's workflows and schedules, serves its steps, and begins to listen for what starts workflows
-   * where this process serves requests. A process that does not would start the runs of events that it
-   * only happens to emit; one with a worker loop listens from `work` on.
+   * Registers the application's workflows and schedules, serves its steps, takes runs from the run queue
+   * where `drive` allows it, and begins to listen for what starts workflows where this process serves
+   * requests. A process that does not would start the runs of events that it only happens to emit; one
+   * with a worker loop listens from `work` on.
    */
   async discover(): Promise<void> {
     const { engine, members } = await this.#build()
@@ -105,6 +106,7 @@ export class StoreRole {
     })
     const configured = this.#config.schedules
     await registerSchedulesAtBoot({ engine, configured, workflows })
+    if (this.#config.drive !== false) engine.consumeRuns()
     this.#triggers = new Triggers({ app: this.#app, engine, workflows, logger })
     if (this.#servesRequests) await this.#triggers.attach()
   }
@@ -140,7 +142,7 @@ export class StoreRole {
   }
 
   /**
-   * Stops listening, drains, then closes transports, admission and store. Every stage runs whatever the others do; rejects with the
+   * Stops listening, drains, then closes transports, control plane, admission and store. Every stage runs whatever the others do; rejects with the
    * first error after all did. Idempotent.
    */
   shutdown(): Promise<void> {
@@ -151,7 +153,7 @@ export class StoreRole {
   async #takeDown(): Promise<void> {
     const built = await this.#built?.catch(() => undefined)
     if (!built) return
-    const { engine, members, store, admission } = built
+    const { engine, members, store, controlPlane, admission } = built
     const errors: unknown[] = []
     const stage = async (work: () => unknown) => {
       try {
@@ -166,6 +168,7 @@ export class StoreRole {
     if (!this.#loop.hasDrained) await stage(() => engine.drain(this.loopSettings.drainTimeoutMs))
     await stage(() => this.#detachDiagnostics())
     for (const { transport } of members) await stage(() => transport.close?.())
+    await stage(() => controlPlane?.close?.())
     await stage(() => admission?.close?.())
     await stage(() => store.close?.())
     if (errors.length > 0) throw errors[0]

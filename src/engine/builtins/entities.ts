@@ -4,6 +4,7 @@
  * answers its caller and fails that run, once a new link with the state before it is there: whatever waits
  * in the buffer is taken, also when nobody sends anything any more.
  */
+import { isRemoteEvent } from '../../wire/remote_events.ts'
 import { FatalError, InvalidArgumentError, WorkflowNotRegisteredError } from '../../errors.ts'
 import { isWorkflowControlFlowSignal } from '../../foundation/control_flow.ts'
 import { messageOf, toStepError } from '../../foundation/failure.ts'
@@ -58,8 +59,10 @@ export class Entities implements EntitySender {
 
   constructor(options: EntitiesOptions) {
     this.#options = options
-    options.hub.subscribe(({ type, workflow, runId, error }) => {
-      if (type !== 'run.failed' || workflow !== ENTITY_WORKFLOW) return
+    options.hub.subscribe((event) => {
+      const { type, workflow, runId, error } = event
+      // Where it happened it is followed already.
+      if (type !== 'run.failed' || workflow !== ENTITY_WORKFLOW || isRemoteEvent(event)) return
       if (error?.code === BURIED) options.inBackground(this.#follow(runId))
     })
   }

@@ -17,7 +17,7 @@ import { resultOf, resultOfTurn } from '../runs/result.ts'
 export interface SignalsOptions {
   store: FullStore
   queue: TurnQueue
-  wakes: Pick<Wakes, 'news'>
+  wakes: Pick<Wakes, 'news' | 'handsOver'>
   clock: Clock
   maxPayloadBytes: number
 }
@@ -29,7 +29,10 @@ export class Signals {
     this.#options = options
   }
 
-  /** The run's state after the turn the payload caused; null when it was buffered. */
+  /**
+   * The run's state after the turn the payload caused; with a run queue, once its wake is handed over. Null
+   * when the payload was buffered.
+   */
   async signal(token: string, payload: unknown): Promise<RunResult | null> {
     return this.prepare(token, payload)()
   }
@@ -75,9 +78,9 @@ export class Signals {
   async #wake(runId: string): Promise<RunResult | null> {
     const { queue, wakes, store } = this.#options
     // A turn under way hears of it; waiting for that turn could be waiting for the caller.
-    const underWay = queue.isUnderWay(runId)
+    const isAwaited = !wakes.handsOver && !queue.isUnderWay(runId)
     await wakes.news(runId)
-    const report = underWay ? undefined : await queue.turnOf(runId)
+    const report = isAwaited ? await queue.turnOf(runId) : undefined
     if (report && !report.refused && !report.lost) return resultOfTurn(report)
     const run = await store.getRun(runId)
     return run && resultOf(run)

@@ -3,6 +3,7 @@
  * their time is up. A cancelled run keeps its mark until its children were told and its parent notified, so a process that
  * dies half way leaves no live child behind: the timer pass repeats the cascade.
  */
+import { InvalidArgumentError } from '../../errors.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { isolate, type StepError } from '../../foundation/failure.ts'
 import { nextLinkId } from '../../foundation/ids.ts'
@@ -45,6 +46,8 @@ export interface CancellerOptions {
   hub: EventHub
   wakes: Pick<Wakes, 'newsInBackground'>
   effect: (effect: Effect) => void
+  /** Tells other instances of a cancel. */
+  broadcast: (runId: string) => void
   clock: Clock
   report: (error: unknown, what: string) => void
 }
@@ -65,6 +68,11 @@ export class Canceller {
   }
 
   async cancel(runId: string, options: CancelOptions = {}): Promise<RunResult | null> {
+    checkOptions('cancel', options)
+    return this.#cancel(runId, options)
+  }
+
+  async #cancel(runId: string, options: CancelOptions): Promise<RunResult | null> {
     const { store } = this.#options
     const run = await store.getRun(runId)
     if (!run) return null
@@ -111,13 +119,14 @@ export class Canceller {
    * Cancels every live run that matches, each through `cancel`; by cursor, so that runs which end or come
    * meanwhile move no page.
    */
-  async cancelWhere(filter: RunFilter, options?: CancelOptions): Promise<RunResult[]> {
+  async cancelWhere(filter: RunFilter, options: CancelOptions = {}): Promise<RunResult[]> {
     checkScope('cancelWhere', filter)
+    checkOptions('cancelWhere', options)
     const results: RunResult[] = []
     const live = withStatuses(filter, LIVE_RUN_STATUSES)
     for await (const page of runPages(this.#options.store, live, CANCELS_A_PAGE)) {
       for (const { id } of page) {
-        const result = await this.cancel(id, options)
+        const result = await this.#cancel(id, options)
         if (result) results.push(result)
       }
     }
@@ -136,7 +145,7 @@ export class Canceller {
   async #cancelChain(runId: string, options: CancelOptions): Promise<void> {
     const { store } = this.#options
     for (let id: string | undefined = runId; id !== undefined;) {
-      const result: RunResult | null = await this.cancel(id, options)
+      const result: RunResult | null = await this.#cancel(id, options)
       const continued: boolean = result?.status === 'completed' && result.output === undefined
       const next: string = nextLinkId(id)
       id = continued && (await store.getRun(next)) ? next : undefined
@@ -154,7 +163,7 @@ export class Canceller {
     if (options.by !== undefined) patch.cancelRequestedBy = options.by
     const live = await store.updateRunIf(run.id, [...LIVE_RUN_STATUSES], patch)
     if (!live) return this.#current(run.id)
-    this.#tell(run.id)
+    this.#announce(run.id)
     wakes.newsInBackground(run.id)
     return resultOf(run)
   }
@@ -174,19 +183,28 @@ export class Canceller {
       wakeRequestedAt: undefined,
       cancelRequestedAt: clock(),
       cancelCompensates: undefined,
+      // Its holder writes nothing more, and may not live to let go of it.
+      lockedBy: undefined,
+      lockedUntil: undefined,
       updatedAt: new Date(clock()),
     }
     if (by !== undefined) patch.cancelRequestedBy = by
     if (!(await store.updateRunIf(run.id, [...LIVE_RUN_STATUSES], patch))) return false
     const { id, workflow, namespace } = run
     hub.emit({ type: 'run.failed', runId: id, workflow, namespace, error })
-    this.#tell(id)
+    this.#announce(id)
     effect({ kind: 'tellChildren', runId: id })
     for (const release of releases(run)) effect(release)
     return true
   }
 
-  #tell(runId: string): void {
+  #announce(runId: string): void {
+    this.tell(runId)
+    this.#options.broadcast(runId)
+  }
+
+  /** Tells listeners of a cancel, wherever it was. */
+  tell(runId: string): void {
     for (const { call } of [...this.#listeners]) {
       isolate(
         () => call(runId),
@@ -198,5 +216,27 @@ export class Canceller {
   async #current(runId: string): Promise<RunResult | null> {
     const run = await this.#options.store.getRun(runId)
     return run && resultOf(run)
+  }
+}
+
+const OPTIONS: Record<keyof CancelOptions, string> = { compensate: 'boolean', by: 'string' }
+
+/** A flag that got lost on the way would cancel without the undos that were asked for. */
+function checkOptions(verb: string, options: unknown): void {
+  const refuse = (what: string, problem: string): never => {
+    throw new InvalidArgumentError(`${verb}: ${what}`, problem)
+  }
+  if (Object.prototype.toString.call(options) !== '[object Object]') {
+    refuse('the options', `must be an object, such as { compensate: true }, got ${String(options)}`)
+  }
+  for (const [key, value] of Object.entries(options as object)) {
+    if (!Object.hasOwn(OPTIONS, key)) {
+      refuse(`"${key}"`, `is no option; there are ${Object.keys(OPTIONS).join(' and ')}`)
+    }
+    const type = OPTIONS[key as keyof CancelOptions]
+    const actual = typeof value
+    if (value === undefined || actual === type) continue
+    const given = typeof value === 'string' ? JSON.stringify(value.slice(0, 50)) : String(value)
+    refuse(key, `must be a ${type}, got ${given}`)
   }
 }

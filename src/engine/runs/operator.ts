@@ -76,7 +76,7 @@ export class Operator {
       FAILED.includes(now.status) ? this.#reopen(now, FAILED) : this.#setBack(now)
     )
     if (!reopened) return this.#current(runId)
-    wakes.started(runId)
+    wakes.started(run)
     return { runId, status: 'pending' }
   }
 

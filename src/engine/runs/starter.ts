@@ -2,6 +2,7 @@
  * Starting runs. Every check comes before the row; the insert itself decides who started an id. A start
  * that rejects has written nothing.
  */
+import { checkOptions, OPTIONS } from '../../authoring/options.ts'
 import { validateStandard } from '../../authoring/validate_standard.ts'
 import { workflowName } from '../../authoring/workflow_ref.ts'
 import { InvalidArgumentError } from '../../errors.ts'
@@ -48,8 +49,9 @@ export class Starter implements Pick<ChildRuns, 'prepare'> {
   ): Promise<RunResult> {
     const { registry, store, wakes, dueTimes } = this.#options
     check('start: the run id', keyProblem(runId))
+    checkOptions('start', options, OPTIONS.start)
     const workflow = registry.resolve(workflowName(ref), options.version)
-    checkOptions(options)
+    checkStart(options)
     const stored = this.#storedInput(workflow, input)
     await validateInput(workflow, stored)
     let run: WorkflowRun
@@ -70,7 +72,7 @@ export class Starter implements Pick<ChildRuns, 'prepare'> {
       if (!winner) throw error
       return resultOf(winner)
     }
-    if (run.status === 'pending') wakes.started(runId)
+    if (run.status === 'pending') wakes.started(run)
     return { runId, status: run.status }
   }
 
@@ -149,7 +151,7 @@ function check(what: string, problem: string | undefined): void {
   if (problem) throw new InvalidArgumentError(what, problem)
 }
 
-function checkOptions(options: StartOptions): void {
+function checkStart(options: StartOptions): void {
   const { tags = [] } = options
   if (!Array.isArray(tags)) throw new InvalidArgumentError('start: tags', 'must be a list')
   for (const tag of tags) {

@@ -1,6 +1,6 @@
 /*
  * Waiting for a run: subscribes first, then reads, so that a settle in between is not missed. A terminal
- * wait also polls: the settle may happen in another process.
+ * wait also polls: the settle may happen in another process. A wait keeps no process alive.
  */
 import { InvalidArgumentError, WaitTimeoutError } from '../../errors.ts'
 import type { Cancel, Timers } from '../../foundation/clock.ts'

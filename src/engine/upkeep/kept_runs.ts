@@ -7,6 +7,7 @@ import { compareText } from '../../foundation/versions.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { WorkflowRun } from '../../types/run.ts'
 import { isHandler } from '../routes.ts'
+import { HANDLERS_SOUGHT_MS } from './lost_handlers.ts'
 
 export interface KeptRunsOptions {
   store: Pick<FullStore, 'hasSignalWaiter' | 'listRuns'>
@@ -14,8 +15,6 @@ export interface KeptRunsOptions {
   catchupOf: (key: string) => Promise<number>
 }
 
-/** Lost handlers are looked for that far back: see lost_handlers.ts. */
-const HANDLERS_MS = 70 * 60_000
 const TAG = scheduleTag('')
 
 export class KeptRuns {
@@ -26,7 +25,7 @@ export class KeptRuns {
   }
 
   async isKept(run: WorkflowRun, nowMs: number): Promise<boolean> {
-    if (isHandler(run.id) && nowMs - run.updatedAt.getTime() < HANDLERS_MS) return true
+    if (isHandler(run.id) && nowMs - run.updatedAt.getTime() < HANDLERS_SOUGHT_MS) return true
     // Its parent has not read the result yet, and would start it again.
     if (run.awaited && (await this.#options.store.hasSignalWaiter(childToken(run.id)))) return true
     const key = scheduleOf(run)

@@ -29,6 +29,8 @@ const MINUTE = 60_000
 const FIRST_LOOK_MS = 60 * MINUTE
 /** How far a look goes back beyond the one before it. */
 const OVERLAP_MS = 10 * MINUTE
+/** So long after the end of a run its handler is looked for, and must be there to be found. */
+export const HANDLERS_SOUGHT_MS = FIRST_LOOK_MS + OVERLAP_MS
 
 export class LostHandlers {
   readonly #options: LostHandlersOptions

@@ -42,6 +42,8 @@ const UNREADABLE_MS = 60_000
 export class Recovery {
   readonly #options: RecoveryOptions
   readonly #unreadable = new Map<string, number>()
+  /** Runs on which a lease of this may still stand, though nobody works under it. */
+  readonly #unreleased = new Set<string>()
 
   constructor(options: RecoveryOptions) {
     this.#options = options
@@ -51,6 +53,8 @@ export class Recovery {
   async recover(nowMs: number): Promise<RunResult[]> {
     const { store, namespace, isExecuting, report } = this.#options
     const moved: RunResult[] = []
+    // They would lapse; nobody needs to wait for that.
+    for (const runId of [...this.#unreleased]) await this.#release(runId)
     for (const orphan of await store.listOrphanedRuns(nowMs, namespace)) {
       if (isExecuting(orphan.id) || this.#isLeftAlone(orphan.id, nowMs)) continue
       try {
@@ -74,9 +78,9 @@ export class Recovery {
   }
 
   async #take(runId: string, nowMs: number): Promise<RunResult | undefined> {
-    const { store, settings, clock, lostSends, report } = this.#options
-    const owner = `${settings.instanceId}/recovery`
-    if (!(await store.tryLockRun(runId, owner, clock() + settings.leaseMs, nowMs))) return undefined
+    const { store, lostSends } = this.#options
+    const owner = this.#owner
+    if (!(await this.#lock(runId, nowMs))) return undefined
     let moved = false
     try {
       const run = await store.getRun(runId)
@@ -93,9 +97,34 @@ export class Recovery {
       if (!moved) return undefined
       return resultOf({ ...run, status: verdict.status ?? run.status, error: undefined })
     } finally {
-      const release = moved ? undefined : store.releaseRunLock(runId, owner)
-      if (release) await bestEffort('the lease lapses by itself', release, report)
+      if (!moved) await this.#release(runId)
     }
+  }
+
+  get #owner(): string {
+    return `${this.#options.settings.instanceId}/recovery`
+  }
+
+  async #lock(runId: string, nowMs: number): Promise<boolean> {
+    const { store, clock, settings } = this.#options
+    try {
+      const until = clock() + settings.leaseMs
+      // A lease on a run that ended meanwhile would stand there for good if this process died too.
+      return await store.tryLockRun(runId, this.#owner, until, nowMs, ['running'])
+    } catch (error) {
+      // It may have been taken all the same.
+      this.#unreleased.add(runId)
+      throw error
+    }
+  }
+
+  async #release(runId: string): Promise<void> {
+    const { store, report } = this.#options
+    this.#unreleased.add(runId)
+    const release = store.releaseRunLock(runId, this.#owner).then(() => {
+      this.#unreleased.delete(runId)
+    })
+    await bestEffort('the lease lapses by itself, and the next pass lets go of it', release, report)
   }
 
   /** Its work is on a transport. */
@@ -136,7 +165,7 @@ export class Recovery {
     }
     // Counted before the run is driven again: a crash in that turn counts too.
     const verdict = await this.#settle(run, owner, 'pending', { recoveryAttempts: attempts })
-    if (verdict.applied) wakes.started(run.id)
+    if (verdict.applied) wakes.started(run)
     return verdict
   }
 

@@ -4,9 +4,10 @@
  * hold up what comes after: each rule goes on where it stopped, and begins again at the end. The statement
  * that deletes asks for the status again, so a run that is brought back meanwhile stays (invariant 4).
  */
-import type { Cancel, Timers } from '../../foundation/clock.ts'
-import { bestEffort } from '../../foundation/failure.ts'
+import { type Timers, within } from '../../foundation/clock.ts'
+import { DurableError } from '../../foundation/failure.ts'
 import { mapBounded } from '../../foundation/pool.ts'
+import { Seldom } from '../../foundation/seldom.ts'
 import { compareText } from '../../foundation/versions.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { EvictListener } from '../../types/housekeeping.ts'
@@ -37,7 +38,11 @@ const BETWEEN_PASSES_MS = 60_000
 const AT_ONCE = 8
 const EVENTS_A_STATEMENT = 1000
 const MOST_STATEMENTS = 20
-const LISTENER_MS = 5 * 60_000
+/** How long one call of a listener may take. */
+const LISTENER_MS = 30_000
+/** How long after its begin a pass takes on another run. */
+const PASS_MS = 60_000
+const MOST_HUNG = 10_000
 /** Rows that are read for the newest runs of a scope when some cannot be decoded. */
 const BOUNDARY_TRIES = 10
 
@@ -46,8 +51,11 @@ export class Retention {
   readonly #listeners = new Set<{ call: EvictListener }>()
   readonly #walks: Walk[]
   #first = 0
-  #lastAt?: number
+  readonly #passes = new Seldom(BETWEEN_PASSES_MS)
   #isUnderWay = false
+  #isOverdue = false
+  /** Runs whose listeners hung: the last of their page, or those behind them would never have their turn. */
+  readonly #hung = new Set<string>()
 
   constructor(options: RetentionOptions) {
     this.#options = options
@@ -66,13 +74,14 @@ export class Retention {
     // What a pass under way does is told to whoever began it.
     if (this.#isUnderWay || draining()) return 0
     if (rules.length === 0 && eventBufferTtl === undefined) return 0
-    const last = this.#lastAt
-    if (last !== undefined && nowMs >= last && nowMs - last < BETWEEN_PASSES_MS) return 0
-    this.#lastAt = nowMs
+    if (!this.#passes.take(nowMs)) return 0
     this.#isUnderWay = true
+    this.#isOverdue = false
+    const cancel = this.#options.timers.after(PASS_MS, () => (this.#isOverdue = true))
     try {
       return await this.#pass(nowMs)
     } finally {
+      cancel()
       this.#isUnderWay = false
     }
   }
@@ -82,12 +91,12 @@ export class Retention {
     const errors: unknown[] = []
     const caught = (error: unknown) => void errors.push(error)
     await this.#pruneEvents(nowMs).catch(caught)
-    const { rules, draining } = this.#options
+    const { rules } = this.#options
     // Each pass begins with another rule: a long backlog of one does not starve the rest.
     const first = this.#first++
     let gone = 0
     let left = CANDIDATES
-    for (let step = 0; step < rules.length && left > 0 && !draining(); step++) {
+    for (let step = 0; step < rules.length && left > 0 && this.#mayGoOn(); step++) {
       const index = (first + step) % rules.length
       try {
         const page = await this.#candidates(rules[index], this.#walks[index], nowMs, left)
@@ -99,6 +108,10 @@ export class Retention {
     }
     if (errors.length > 0) throw errors[0]
     return gone
+  }
+
+  #mayGoOn(): boolean {
+    return !this.#isOverdue && !this.#options.draining()
   }
 
   async #pruneEvents(nowMs: number): Promise<void> {
@@ -122,7 +135,9 @@ export class Retention {
     const filter = { ...rule.filter, namespace: rule.filter.namespace ?? this.#options.namespace }
     if ('ageMs' in rule) {
       const updatedBefore = Math.min(filter.updatedBefore ?? Infinity, nowMs - rule.ageMs)
-      return walk.next(store, { ...filter, updatedBefore }, size)
+      // No run changes before it begins; said as well, since a walk is in the order in which they began.
+      const createdBefore = Math.min(filter.createdBefore ?? Infinity, updatedBefore)
+      return walk.next(store, { ...filter, updatedBefore, createdBefore }, size)
     }
     if (rule.keep === 0) return walk.next(store, filter, size)
     const newest = await this.#lastKept(filter, rule.keep)
@@ -147,49 +162,50 @@ export class Retention {
   }
 
   async #evict(runs: WorkflowRun[], nowMs: number): Promise<number> {
-    const { eraser, kept, draining, report } = this.#options
+    const { eraser, kept, report } = this.#options
     const taken = new Set<string>()
     const archive = (runIds: string[]) => this.#archive(runIds)
-    const outcomes = await mapBounded(runs, AT_ONCE, async (run) => {
-      if (draining() || (await kept.isKept(run, nowMs))) return 0
+    const isHung = ({ id }: WorkflowRun) => this.#hung.has(id)
+    const ordered = [...runs.filter((run) => !isHung(run)), ...runs.filter(isHung)]
+    const outcomes = await mapBounded(ordered, AT_ONCE, async (run) => {
+      if (!this.#mayGoOn() || (await kept.isKept(run, nowMs))) return 0
       return eraser.evict(run.id, taken, archive)
     })
     let gone = 0
     outcomes.forEach((outcome, index) => {
+      const { id } = ordered[index]
       if (outcome.ok) gone += outcome.value
-      else report(outcome.error, `run ${runs[index].id} is kept beyond its retention`)
+      else {
+        if (outcome.error instanceof ListenerHung) this.#remember(id)
+        report(outcome.error, `run ${id} is kept beyond its retention`)
+      }
     })
     return gone
   }
 
+  #remember(hungId: string): void {
+    if (this.#hung.size >= MOST_HUNG) this.#hung.clear()
+    this.#hung.add(hungId)
+  }
+
   async #archive(runIds: string[]): Promise<void> {
-    const { store } = this.#options
+    const { store, timers } = this.#options
     for (const id of runIds) {
       if (this.#listeners.size === 0) return
       const [run] = await store.getRuns([id])
       if (!run) continue
       const checkpoints = await store.listCheckpoints(id)
       for (const { call } of [...this.#listeners]) {
-        await this.#within(Promise.resolve(call(run, checkpoints)), id)
+        // One that hangs would hold up every later pass.
+        await within(timers, LISTENER_MS, () => call(run, checkpoints), hung)
       }
     }
   }
-
-  /** A listener that hangs would hold up every later pass. */
-  async #within(work: Promise<unknown>, runId: string): Promise<void> {
-    let cancel: Cancel = () => {}
-    const late = new Promise<never>((_, reject) => {
-      const error = () => new Error(`an onEvict listener did not end within ${LISTENER_MS} ms`)
-      cancel = this.#options.timers.after(LISTENER_MS, () => reject(error()))
-    })
-    try {
-      await Promise.race([work, late])
-    } finally {
-      cancel()
-      void bestEffort(`the archive of run ${runId} came too late`, work)
-    }
-  }
 }
+
+class ListenerHung extends DurableError {}
+
+const hung = () => new ListenerHung(`an onEvict listener did not end within ${LISTENER_MS} ms`)
 
 const isOlder = (run: WorkflowRun, other: WorkflowRun): boolean => {
   const ahead = other.createdAt.getTime() - run.createdAt.getTime()

@@ -4,6 +4,7 @@
  */
 import { isolate } from '../../foundation/failure.ts'
 import { mapBounded } from '../../foundation/pool.ts'
+import { Seldom } from '../../foundation/seldom.ts'
 import { stallOf } from '../../insight/stalled.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import type { SignalWaiter } from '../../types/checkpoint.ts'
@@ -37,7 +38,7 @@ export class StalledRuns {
   readonly #told = new Map<string, number>()
   readonly #silent = new Walk()
   readonly #waiting = new Walk()
-  #lastAt?: number
+  readonly #passes = new Seldom(BETWEEN_PASSES_MS)
   #isUnderWay = false
 
   constructor(options: StalledRunsOptions) {
@@ -53,9 +54,7 @@ export class StalledRuns {
   /** One pass, at most one a minute; answers whom it told of. Reads nothing where nobody listens. */
   async sweep(nowMs: number): Promise<StalledRunInfo[]> {
     if (this.#isUnderWay || this.#listeners.size === 0 || this.#options.draining()) return []
-    const last = this.#lastAt
-    if (last !== undefined && nowMs >= last && nowMs - last < BETWEEN_PASSES_MS) return []
-    this.#lastAt = nowMs
+    if (!this.#passes.take(nowMs)) return []
     this.#isUnderWay = true
     try {
       return await this.#pass(nowMs)
@@ -70,6 +69,8 @@ export class StalledRuns {
     const found = await this.#look(this.#silent, nowMs, {
       statuses: ['pending', 'running', 'suspended', 'blocked'],
       updatedBefore: silent,
+      // No run changes before it begins; said as well, since a walk is in the order in which they began.
+      createdBefore: silent,
       namespace,
     })
     // Runs that wait for news are looked at again and again, which changes their rows.

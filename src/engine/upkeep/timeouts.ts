@@ -5,6 +5,7 @@
  * to list runs. A process that registered no workflow with a timeout sends nothing.
  */
 import { bestEffort } from '../../foundation/failure.ts'
+import { Seldom } from '../../foundation/seldom.ts'
 import type { FullStore } from '../../store/full_store.ts'
 import { runPages } from '../../store/paging.ts'
 import { LIVE_RUN_STATUSES, type WorkflowRun } from '../../types/run.ts'
@@ -24,7 +25,7 @@ const BETWEEN_JUDGEMENTS_MS = 60_000
 
 export class Timeouts {
   readonly #options: TimeoutsOptions
-  #judgedAt = Number.NEGATIVE_INFINITY
+  readonly #judgements = new Seldom(BETWEEN_JUDGEMENTS_MS)
 
   constructor(options: TimeoutsOptions) {
     this.#options = options
@@ -42,8 +43,7 @@ export class Timeouts {
         if (runs.length < BATCH || ended === 0) break
       }
     }
-    if (nowMs - this.#judgedAt < BETWEEN_JUDGEMENTS_MS) return
-    this.#judgedAt = nowMs
+    if (!this.#judgements.take(nowMs)) return
     const failed: unknown[] = []
     for (const [workflow, budget] of budgets) {
       await this.#judge(workflow, budget, nowMs).catch((error) => failed.push(error))

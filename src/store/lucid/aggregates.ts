@@ -18,11 +18,11 @@ import type { RunStatus } from '../../types/run.ts'
 import { RUN_VALUE_FACET_SCAN } from '../ports/aggregates.ts'
 import { countEach, rankValues, tagValues, wantedNamespace } from '../ports/run_rules.ts'
 import { CHECKPOINTS_OF_RUN, SORTED_SEQ, within } from './checkpoints.ts'
-import { type Binding, startsWith } from './dialect.ts'
+import { type Binding, startsWith } from '../../sql/dialect.ts'
 import { numberOf, readCheckpoint, readRun } from './rows.ts'
 import { EVERY_RUN, selectRuns, whereRuns } from './run_query.ts'
 import { DURABLE_TABLES as T, RUNS_BY_NAMESPACE } from './schema/tables.ts'
-import type { Row, Session, Sql } from './session.ts'
+import type { Row, Session, Sql } from '../../sql/session.ts'
 
 const ORIGIN = `CASE WHEN trim(r.origin) = '' THEN NULL ELSE r.origin END`
 

@@ -5,7 +5,7 @@
  */
 import type { WorkflowRun } from '../../types/run.ts'
 import { attributeEntries } from '../ports/attribute_rules.ts'
-import type { Dialect, Fields } from './dialect.ts'
+import type { Dialect, Fields } from '../../sql/dialect.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Statement } from './scripts.ts'
 

@@ -7,7 +7,7 @@ import { compareText } from '../../foundation/versions.ts'
 import type { CheckpointStatus, StepCheckpoint } from '../../types/checkpoint.ts'
 import type { CheckpointKey, CheckpointRange } from '../../types/query.ts'
 import type { LeaseFence } from '../ports/transactions.ts'
-import { type Binding, type Dialect, startsWith } from './dialect.ts'
+import { type Binding, type Dialect, startsWith } from '../../sql/dialect.ts'
 import {
   CHECKPOINT_COLUMNS,
   checkpointColumns,
@@ -17,7 +17,7 @@ import {
   readCheckpoint,
 } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Sql } from './session.ts'
+import type { Sql } from '../../sql/session.ts'
 
 const HEARTBEAT_COLUMNS = ['last_heartbeat_at', 'heartbeat_progress']
 export const KEY_COLUMNS = ['run_id', 'seq']

@@ -3,11 +3,11 @@
  */
 import type { RunStatus } from '../../types/run.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
-import type { Binding } from './dialect.ts'
+import type { Binding } from '../../sql/dialect.ts'
 import { alsoInNamespace, FREE, inNamespace } from './due_runs.ts'
 import { numberOf, readRun } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Row, Session } from './session.ts'
+import type { Row, Session } from '../../sql/session.ts'
 
 export const CLAIM = `status = 'running', locked_by = ?, locked_until = ?, turns = coalesce(turns, 0) + 1,
   claimed_at = ?, wake_requested_at = NULL, wait_from = NULL, wait_to = NULL, updated_at = ?`

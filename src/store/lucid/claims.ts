@@ -4,24 +4,34 @@
  * same statement; SQLite looks first and makes the write depend on what it saw; MySQL has a file of its own.
  */
 import { compareText } from '../../foundation/versions.ts'
+import type { RunStatus } from '../../types/run.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
 import { CLAIM, claimable, claimedRun, claimValues, dueRows, type Taken } from './claim_rows.ts'
 import { claimOnMysql, takeOnMysql } from './claims_mysql.ts'
 import { FREE } from './due_runs.ts'
 import { listed, numberOf, RUN_COLUMNS } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Session } from './session.ts'
+import type { Session } from '../../sql/session.ts'
 
 export async function tryLockRun(
   session: Session,
   runId: string,
   owner: string,
   leaseUntilMs: number,
-  nowMs: number
+  nowMs: number,
+  from?: RunStatus[]
 ): Promise<boolean> {
+  const { dialect } = session
+  const live = from ? ` AND ${dialect.isIn('status', 'text')}` : ''
   const { rows } = await session.change(
-    `UPDATE ${T.runs} SET locked_by = ?, locked_until = ? WHERE id = ? AND ${FREE}`,
-    [owner.toWellFormed(), leaseUntilMs, runId.toWellFormed(), nowMs]
+    `UPDATE ${T.runs} SET locked_by = ?, locked_until = ? WHERE id = ? AND ${FREE}${live}`,
+    [
+      owner.toWellFormed(),
+      leaseUntilMs,
+      runId.toWellFormed(),
+      nowMs,
+      ...(from ? [dialect.list(from)] : []),
+    ]
   )
   return rows > 0
 }

@@ -9,7 +9,7 @@ import { CLAIM, claimable, claimedRun, claimValues, dueRows, type Taken } from '
 import { FREE } from './due_runs.ts'
 import { listed, numberOf, RUN_COLUMNS } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Row, Session } from './session.ts'
+import type { Row, Session } from '../../sql/session.ts'
 
 const STATUSES: RunStatus[] = [
   'pending',

@@ -6,7 +6,7 @@ import type { SignalDelivery, SignalOutcome } from '../ports/turn_commits.ts'
 import { deliverOnSqlite, pairLocked } from './deliveries_locked.ts'
 import { deliverOnMysql } from './deliveries_mysql.ts'
 import { deliverOnPostgres, pairOnPostgres } from './deliveries_pg.ts'
-import type { Session } from './session.ts'
+import type { Session } from '../../sql/session.ts'
 
 const DELIVER = { postgres: deliverOnPostgres, sqlite: deliverOnSqlite, mysql: deliverOnMysql }
 const PAIR = { postgres: pairOnPostgres, sqlite: pairLocked, mysql: pairLocked }

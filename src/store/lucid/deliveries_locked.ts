@@ -14,7 +14,7 @@ import {
 import { IS_SETTLED, saveCheckpoint } from './checkpoints.ts'
 import { jsonText, listed, readWaiter, waitOf, WAITER_COLUMNS } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Session, Sql } from './session.ts'
+import type { Session, Sql } from '../../sql/session.ts'
 import {
   bufferSignal,
   hasSignalWaiter,

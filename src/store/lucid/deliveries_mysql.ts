@@ -11,13 +11,13 @@ import {
 import { isFailFastGroup } from '../../foundation/ids.ts'
 import { IS_LIVE } from './checkpoints.ts'
 import { deliverLocked, type Found, findWaiter } from './deliveries_locked.ts'
-import { mysql } from './dialect.ts'
+import { mysql } from '../../sql/dialect.ts'
 import { positionsOpen, waiterStands } from './mysql_checks.ts'
 import { columnsOf, puttingRows } from './row_writes.ts'
 import { waitOf } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import { runScript, type Script } from './scripts.ts'
-import type { Session } from './session.ts'
+import type { Session } from '../../sql/session.ts'
 import { bufferSignal, exactWaiter, REMOVE_WAITER } from './signals.ts'
 
 export async function deliverOnMysql(

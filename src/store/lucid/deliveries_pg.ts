@@ -7,10 +7,10 @@ import type { SignalDelivery, SignalOutcome } from '../ports/turn_commits.ts'
 import { signalName } from '../../foundation/ids.ts'
 import { assigned, IS_LIVE, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
 import { StoreUnavailableError } from '../../errors.ts'
-import { mustBeFresh } from './dialect.ts'
+import { mustBeFresh } from '../../sql/dialect.ts'
 import { jsonText, waitOf } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Row, Session } from './session.ts'
+import type { Row, Session } from '../../sql/session.ts'
 
 const NOBODY: SignalOutcome = { delivered: false, buffered: false }
 

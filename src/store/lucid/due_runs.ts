@@ -5,10 +5,10 @@
 import { LIVE_RUN_STATUSES, type WorkflowRun } from '../../types/run.ts'
 import { compareText } from '../../foundation/versions.ts'
 import { dueSince, wantedNamespace } from '../ports/run_rules.ts'
-import type { Binding, Dialect } from './dialect.ts'
+import type { Binding, Dialect } from '../../sql/dialect.ts'
 import { listed, readRun, RUN_COLUMNS } from './rows.ts'
 import { DURABLE_TABLES as T, LEASE_END, LIVE, RUNS_BY_DEADLINE } from './schema/tables.ts'
-import type { Session } from './session.ts'
+import type { Session } from '../../sql/session.ts'
 
 const SELECT = `SELECT ${listed(RUN_COLUMNS)} FROM ${T.runs} WHERE`
 

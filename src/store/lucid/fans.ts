@@ -8,7 +8,7 @@ import { compareText } from '../../foundation/versions.ts'
 import { putWaiters, UNLESS_SETTLED, writeUnlessSettled } from './row_writes.ts'
 import { CHECKPOINT_COLUMNS, CHECKPOINT_TYPES, checkpointColumns, compact, listed } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Session, Sql } from './session.ts'
+import type { Session, Sql } from '../../sql/session.ts'
 
 interface ChildWait {
   waiter: SignalWaiter

@@ -6,7 +6,7 @@ import type { StepCheckpoint } from '../../types/checkpoint.ts'
 import { IS_SETTLED, saveCheckpoint } from './checkpoints.ts'
 import { numberOf } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Session } from './session.ts'
+import type { Session } from '../../sql/session.ts'
 
 export function compactCheckpoints(
   session: Session,

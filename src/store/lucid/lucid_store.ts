@@ -16,6 +16,7 @@ import type {
   RunValueFacetRow,
 } from '../../types/query.ts'
 import type { RunStatus, WorkflowRun } from '../../types/run.ts'
+import type { Leases } from '../ports/leases.ts'
 import type { ClaimedRun, DueClaim, RunClaim } from '../ports/run_claims.ts'
 import { narrowed, type Scope, scopedQuery } from '../ports/scope_rules.ts'
 import type { SingletonClaim, SingletonVerdict } from '../ports/singleton_claims.ts'
@@ -26,10 +27,11 @@ import * as aggregates from './aggregates.ts'
 import * as claims from './claims.ts'
 import * as due from './due_runs.ts'
 import { LucidRows } from './lucid_rows.ts'
-import * as queries from './run_query.ts'
+import { listRuns } from './run_lists.ts'
+import { countRuns } from './run_query.ts'
 import * as runs from './runs.ts'
 import { createDurableTables } from './schema/ensure.ts'
-import { Session } from './session.ts'
+import { Session } from '../../sql/session.ts'
 import * as singletons from './singletons.ts'
 import { transaction } from './transactions.ts'
 import { WakeChannel } from './wakes.ts'
@@ -132,11 +134,11 @@ export class LucidStateStore
   }
 
   listRuns(query: RunQuery): Promise<WorkflowRun[]> {
-    return this.#read(query, (scoped) => queries.listRuns(this.session, scoped), [])
+    return this.#read(query, (scoped) => listRuns(this.session, scoped), [])
   }
 
   countRuns(query: RunFilter): Promise<number> {
-    return this.#read(query, (scoped) => queries.countRuns(this.session, scoped), 0)
+    return this.#read(query, (scoped) => countRuns(this.session, scoped), 0)
   }
 
   runFacets(query: RunFacetQuery): Promise<RunFacetRow[]> {
@@ -155,8 +157,8 @@ export class LucidStateStore
 
   // Leases and claims
 
-  tryLockRun(runId: string, owner: string, leaseUntilMs: number, nowMs: number): Promise<boolean> {
-    return claims.tryLockRun(this.session, runId, owner, leaseUntilMs, nowMs)
+  tryLockRun(...lock: Parameters<Leases['tryLockRun']>): Promise<boolean> {
+    return claims.tryLockRun(this.session, ...lock)
   }
 
   renewRunLock(runId: string, owner: string, leaseUntilMs: number): Promise<boolean> {

@@ -4,7 +4,7 @@
  */
 import type { SignalWaiter } from '../../types/checkpoint.ts'
 import { IS_SETTLED } from './checkpoints.ts'
-import type { Binding } from './dialect.ts'
+import type { Binding } from '../../sql/dialect.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Statement } from './scripts.ts'
 import { exactWaiter } from './signals.ts'

@@ -5,7 +5,7 @@
 import type { SignalWaiter } from '../../types/checkpoint.ts'
 import type { RowWrite } from '../ports/turn_commits.ts'
 import { assigned, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
-import type { Dialect } from './dialect.ts'
+import type { Dialect } from '../../sql/dialect.ts'
 import {
   CHECKPOINT_COLUMNS,
   CHECKPOINT_TYPES,
@@ -19,7 +19,7 @@ import {
 } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
 import type { Statement } from './scripts.ts'
-import type { Row, Sql } from './session.ts'
+import type { Row, Sql } from '../../sql/session.ts'
 import { replacingWaiter } from './signals.ts'
 
 const COLUMNS = listed(CHECKPOINT_COLUMNS)

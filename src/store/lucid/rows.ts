@@ -9,9 +9,9 @@ import type { BufferedEvent, SignalWaiter, StepCheckpoint } from '../../types/ch
 import type { WorkflowRun } from '../../types/run.ts'
 import type { ScheduleRecord } from '../../types/schedule.ts'
 import { storedNamespace } from '../ports/run_rules.ts'
-import type { Fields, FieldType } from './dialect.ts'
+import type { Fields, FieldType } from '../../sql/dialect.ts'
 import { readJson } from './json_columns.ts'
-import type { Row } from './session.ts'
+import type { Row } from '../../sql/session.ts'
 import { DURABLE_TABLES } from './schema/tables.ts'
 
 export type Value = string | number | null
@@ -166,9 +166,7 @@ export function runPatchColumns(patch: Partial<WorkflowRun>): Columns {
 }
 
 export function readRun(row: Row): WorkflowRun {
-  const run = decode(RUN_FIELDS, row, DURABLE_TABLES.runs, () =>
-    String(row.id)
-  ) as unknown as WorkflowRun
+  const run = decode<WorkflowRun>(RUN_FIELDS, row, DURABLE_TABLES.runs, () => String(row.id))
   run.namespace = storedNamespace(run.namespace)
   const waitSeqs = waitOf(row)
   if (waitSeqs) run.waitSeqs = waitSeqs
@@ -184,8 +182,8 @@ export function checkpointColumns(checkpoint: StepCheckpoint): Columns {
 
 export function readCheckpoint(row: Row): StepCheckpoint {
   const key = () => `${String(row.run_id)}:${String(row.seq)}`
-  const read = decode(CHECKPOINT_FIELDS, row, DURABLE_TABLES.checkpoints, key)
-  const checkpoint = read as unknown as StepCheckpoint
+  const table = DURABLE_TABLES.checkpoints
+  const checkpoint = decode<StepCheckpoint>(CHECKPOINT_FIELDS, row, table, key)
   checkpoint.attempts ??= 0
   checkpoint.enqueuedAt ??= checkpoint.startedAt
   return checkpoint
@@ -194,15 +192,13 @@ export function readCheckpoint(row: Row): StepCheckpoint {
 export const waiterColumns = (waiter: SignalWaiter): Columns => encode(WAITER_FIELDS, waiter)
 
 export const readWaiter = (row: Row): SignalWaiter =>
-  decode(WAITER_FIELDS, row, DURABLE_TABLES.signalWaiters, () =>
-    String(row.token)
-  ) as unknown as SignalWaiter
+  decode<SignalWaiter>(WAITER_FIELDS, row, DURABLE_TABLES.signalWaiters, () => String(row.token))
 
 export const eventColumns = (event: BufferedEvent): Columns => encode(EVENT_FIELDS, event)
 
 export function readEvent(row: Row): BufferedEvent {
   const key = () => String(row.id)
-  return decode(EVENT_FIELDS, row, DURABLE_TABLES.bufferedEvents, key) as unknown as BufferedEvent
+  return decode<BufferedEvent>(EVENT_FIELDS, row, DURABLE_TABLES.bufferedEvents, key)
 }
 
 export const scheduleColumns = (record: ScheduleRecord): Columns => encode(SCHEDULE_FIELDS, record)
@@ -215,9 +211,7 @@ export function schedulePatchColumns(patch: Partial<ScheduleRecord>): Columns {
 }
 
 export const readSchedule = (row: Row): ScheduleRecord =>
-  decode(SCHEDULE_FIELDS, row, DURABLE_TABLES.schedules, () =>
-    String(row.id)
-  ) as unknown as ScheduleRecord
+  decode<ScheduleRecord>(SCHEDULE_FIELDS, row, DURABLE_TABLES.schedules, () => String(row.id))
 
 /** The columns that have a value: what a JSON row source needs. */
 export function compact(columns: Columns): Columns {
@@ -282,12 +276,8 @@ function encodeValue(form: Form, value: unknown, column: string): Value {
   }
 }
 
-function decode(
-  fields: Record<string, Field>,
-  row: Row,
-  table: string,
-  key: () => string
-): Record<string, unknown> {
+/** What a row says, as the object that its columns stand for: NOT NULL columns are its required members. */
+function decode<T>(fields: Record<string, Field>, row: Row, table: string, key: () => string): T {
   const object: Record<string, unknown> = {}
   for (const name in fields) {
     const [column, form] = fields[name]
@@ -296,7 +286,7 @@ function decode(
     const decoded = decodeValue(form, value, table, column, key)
     if (decoded !== undefined) object[name] = decoded
   }
-  return object
+  return object as T
 }
 
 function decodeValue(

@@ -7,26 +7,16 @@
  * walking all runs by age is shorter, and guesses wrong where what is asked for is old. The index of a search
  * attribute has the same order within a value, so it gives a page by itself.
  */
-import {
-  type AttributeFilter,
-  type AttributeOperator,
-  runPageWindow,
-  type RunQuery,
-} from '../../types/query.ts'
-import {
-  LIVE_RUN_STATUSES,
-  type RunStatus,
-  TERMINAL_RUN_STATUSES,
-  type WorkflowRun,
-} from '../../types/run.ts'
+import type { AttributeFilter, AttributeOperator, RunQuery } from '../../types/query.ts'
+import { LIVE_RUN_STATUSES, type RunStatus, TERMINAL_RUN_STATUSES } from '../../types/run.ts'
 import { indexedAttribute } from '../ports/attribute_rules.ts'
 import { isBlankOrigin, wantedNamespace } from '../ports/run_rules.ts'
-import { type Binding, type Dialect, startsWith } from './dialect.ts'
-import { listed, numberOf, readRun, RUN_COLUMNS } from './rows.ts'
-import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Row, Session } from './session.ts'
+import { type Binding, type Dialect, startsWith } from '../../sql/dialect.ts'
+import { listed, numberOf } from './rows.ts'
+import { DURABLE_TABLES as T, RUNS_BY_CHANGE } from './schema/tables.ts'
+import type { Session } from '../../sql/session.ts'
 
-interface Predicate {
+export interface Predicate {
   text: string
   bindings: Binding[]
 }
@@ -45,61 +35,10 @@ const OPERATORS: Record<AttributeOperator, string> = {
   lte: '<=',
 }
 
-export async function listRuns(session: Session, query: RunQuery): Promise<WorkflowRun[]> {
-  const { limit, offset } = runPageWindow(query)
-  if (limit === 0) return []
-  const page = limit === undefined ? undefined : await amongFirst(session, query, limit, offset)
-  if (page) return page.map(readRun)
-  const { text, bindings } = selectRuns(session.dialect, RUN_COLUMNS, query, { limit, offset })
-  const rows = await session.adhoc(text, bindings)
-  return rows.map(readRun)
-}
-
 /** What says where in a list a run stands. */
-const PLACE = ['id', 'created_at']
-/** From so many rows on an attribute has many values that a filter takes. */
-const MANY = 1000
-/** So many runs are then looked at before all that have such a value. */
-const FIRST = 5000
+export const PLACE = ['id', 'created_at']
 
-/**
- * The page of a query by attributes that no index has in the order of lists (ranges, `ne`), when many runs
- * have such values and those that come first fill it: reading all of them to find the first is spared.
- */
-async function amongFirst(
-  session: Session,
-  query: RunQuery,
-  limit: number,
-  offset: number
-): Promise<Row[] | undefined> {
-  const { attributes = [], ...others } = query
-  const comparable = attributes.every(({ value }) => indexedAttribute(value) !== undefined)
-  if (attributes.length === 0 || !comparable || valueOf(query) || offset + limit > FIRST) return
-  const leads = leading(attributes)
-  if (leads && (await isRare(session, leads))) return undefined
-  const { dialect } = session
-  const first = selectRuns(dialect, PLACE, others, { limit: FIRST, offset: 0 })
-  const filters = attributes.map((filter) => valueMatches(filter, 'first.id'))
-  const rows = await session.adhoc(
-    `SELECT ${listed(RUN_COLUMNS, 'r')} FROM (${first.text}) AS first
-     ${dialect.joinOne(T.runs, 'r', RUN_COLUMNS, 'r.id = first.id')}
-     WHERE ${filters.map(({ text }) => text).join(' AND ')} ${orderOf(query, 'first')} LIMIT ? OFFSET ?`,
-    [...first.bindings, ...filters.flatMap(({ bindings }) => bindings), limit, offset]
-  )
-  return rows.length === limit ? rows : undefined
-}
-
-async function isRare(session: Session, filter: AttributeFilter): Promise<boolean> {
-  const { text, bindings } = holding(filter, 'a')
-  const [row] = await session.adhoc(
-    `SELECT count(*) AS total FROM (
-       SELECT a.run_id FROM ${T.attributes} a WHERE ${text} LIMIT ?) AS some_rows`,
-    [...bindings, MANY]
-  )
-  return (numberOf(row.total) ?? 0) < MANY
-}
-
-function orderOf({ oldestFirst }: RunQuery, from: string, id = 'id'): string {
+export function orderOf({ oldestFirst }: RunQuery, from: string, id = 'id'): string {
   const direction = oldestFirst ? 'ASC' : 'DESC'
   return `ORDER BY ${from}.created_at ${direction}, ${from}.${id} ${direction}`
 }
@@ -139,7 +78,8 @@ export function selectRuns(
   if (limit === undefined || !parts) {
     const where = whereRuns(dialect, query)
     return {
-      text: `SELECT ${listed(columns, 'r')} FROM ${T.runs} r WHERE ${where.text} ${order('r')}${page}`,
+      text: `SELECT ${listed(columns, 'r')} FROM ${T.runs} r${indexOf(dialect, query)}
+        WHERE ${where.text} ${order('r')}${page}`,
       bindings: [...where.bindings, ...window],
     }
   }
@@ -155,11 +95,26 @@ export function selectRuns(
     ${order('found')} LIMIT ? OFFSET ?`
   const bindings = [...firsts.flatMap((first) => first.bindings), limit, offset]
   if (columns === PLACE) return { text: found, bindings }
-  return {
-    text: `SELECT ${listed(columns, 'r')} FROM (${found}) AS page
-      ${dialect.joinOne(T.runs, 'r', columns, 'r.id = page.id')} ${order('page')}`,
-    bindings,
-  }
+  return { text: runsAt(dialect, columns, query, found), bindings }
+}
+
+/** What changed lately SQLite would look for among all runs of the status, which are in order. */
+function indexOf(dialect: Dialect, query: RunQuery): string {
+  const { status = query.statuses, updatedAfter, idPrefix, attributes = [] } = query
+  const isLed = status !== undefined && updatedAfter !== undefined
+  const isByOther = idPrefix !== undefined || attributes.length > 0
+  return dialect.name === 'sqlite' && isLed && !isByOther ? ` INDEXED BY ${RUNS_BY_CHANGE}` : ''
+}
+
+/** Columns of the runs whose places a query finds, in its order. */
+export function runsAt(
+  dialect: Dialect,
+  columns: readonly string[],
+  query: RunQuery,
+  found: string
+): string {
+  return `SELECT ${listed(columns, 'r')} FROM (${found}) AS page
+    ${dialect.joinOne(T.runs, 'r', columns, 'r.id = page.id')} ${orderOf(query, 'page')}`
 }
 
 const STATUSES: readonly RunStatus[] = [...LIVE_RUN_STATUSES, ...TERMINAL_RUN_STATUSES]
@@ -168,12 +123,14 @@ const STATUSES: readonly RunStatus[] = [...LIVE_RUN_STATUSES, ...TERMINAL_RUN_ST
  * A query as one for each status it may find; undefined where another index leads to the runs, or there is
  * nothing to part.
  */
-function byStatus(query: RunQuery): RunQuery[] | undefined {
+export function byStatus(query: RunQuery): RunQuery[] | undefined {
   const { workflow, namespace, status, statuses, attributes = [] } = query
   const isByStatus = [workflow, wantedNamespace(namespace), status, statuses].some(
     (one) => one !== undefined
   )
-  const bounds = [query.idPrefix, query.updatedBefore, query.updatedAfter, query.wakeBefore]
+  // A walk from the oldest run is by age, whatever else bounds it: see run_lists.ts.
+  const times = query.oldestFirst ? [] : [query.updatedBefore, query.wakeBefore]
+  const bounds = [query.idPrefix, query.updatedAfter, ...times]
   const isByOther = bounds.some((one) => one !== undefined) || attributes.length > 0
   if (!isByStatus || isByOther) return undefined
   const wanted = STATUSES.filter(
@@ -199,7 +156,7 @@ export function whereRuns(dialect: Dialect, query: RunQuery): Predicate {
 }
 
 /** The attribute whose index holds the runs of a query in their order. */
-const valueOf = ({ attributes = [] }: RunQuery): AttributeFilter | undefined =>
+export const valueOf = ({ attributes = [] }: RunQuery): AttributeFilter | undefined =>
   attributes.find(({ op, value }) => op === 'eq' && indexedAttribute(value) !== undefined)
 
 /** The same predicates where the rows of one value, under the alias `a`, lead to the runs. */
@@ -261,7 +218,7 @@ export function hasTag(dialect: Dialect, tag: string): Predicate {
   }
 }
 
-function* ranges(query: RunQuery): Generator<Predicate> {
+export function* ranges(query: RunQuery): Generator<Predicate> {
   yield* whereSet([
     ['r.updated_at < ?', query.updatedBefore],
     ['r.updated_at > ?', query.updatedAfter],
@@ -272,12 +229,15 @@ function* ranges(query: RunQuery): Generator<Predicate> {
 /** When a run began, and where in the list it stands. */
 function* began(query: RunQuery, from: string, id = 'id'): Generator<Predicate> {
   const at = `${from}.created_at`
+  const { before, createdBefore = Infinity, createdAfter } = query
+  // SQLite reads from the first of two bounds, though the other be far behind.
+  const isWithin = before !== undefined && before.createdAt < createdBefore
   yield* whereSet([
-    [`${at} < ?`, query.createdBefore],
-    [`${at} > ?`, query.createdAfter],
+    [`${at} < ?`, isWithin ? undefined : query.createdBefore],
+    [`${at} > ?`, createdAfter],
   ])
-  if (query.before) {
-    const { createdAt, id: last } = query.before
+  if (before) {
+    const { createdAt, id: last } = before
     // Not as a comparison of rows: on MySQL no index serves that.
     yield {
       text: `${at} <= ? AND (${at} < ? OR ${from}.${id} < ?)`,
@@ -293,7 +253,7 @@ function* whereSet(given: [string, number | undefined][]): Generator<Predicate> 
 }
 
 /** The attribute that should find the fewest runs. */
-const leading = (filters: AttributeFilter[] = []): AttributeFilter | undefined =>
+export const leading = (filters: AttributeFilter[] = []): AttributeFilter | undefined =>
   filters.find(({ op }) => op === 'eq') ?? filters.find(({ op }) => op !== 'ne')
 
 function withAttribute(filter: AttributeFilter, how: 'IN' | 'EXISTS'): Predicate {
@@ -306,7 +266,7 @@ function withAttribute(filter: AttributeFilter, how: 'IN' | 'EXISTS'): Predicate
 }
 
 /** Looked up in the row of the run, whatever else a planner would make of it. */
-function valueMatches({ key, op, value }: AttributeFilter, run: string): Predicate {
+export function valueMatches({ key, op, value }: AttributeFilter, run: string): Predicate {
   const wanted = indexedAttribute(value)!
   const column = typeof wanted === 'number' ? 'num_value' : 'str_value'
   return {
@@ -316,7 +276,7 @@ function valueMatches({ key, op, value }: AttributeFilter, run: string): Predica
   }
 }
 
-function holding({ key, op, value }: AttributeFilter, alias: string): Predicate {
+export function holding({ key, op, value }: AttributeFilter, alias: string): Predicate {
   const wanted = indexedAttribute(value)
   if (wanted === undefined) return NOTHING
   const column = typeof wanted === 'number' ? 'num_value' : 'str_value'

@@ -19,11 +19,11 @@ import {
   reindexing,
   reindexingCtes,
 } from './attributes.ts'
-import type { Binding } from './dialect.ts'
+import type { Binding } from '../../sql/dialect.ts'
 import { inNamespace } from './due_runs.ts'
 import { type Columns, listed, readRun, RUN_COLUMNS, runColumns, runPatchColumns } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Session, Sql } from './session.ts'
+import type { Session, Sql } from '../../sql/session.ts'
 import { insertNew, takeRows } from './writes.ts'
 
 const INSERT = `INSERT INTO ${T.runs} (${listed(RUN_COLUMNS)})

@@ -11,7 +11,7 @@ import {
   schedulePatchColumns,
 } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Sql } from './session.ts'
+import type { Sql } from '../../sql/session.ts'
 import { insertNew } from './writes.ts'
 
 const COLUMNS = listed(SCHEDULE_COLUMNS)

@@ -2,8 +2,8 @@
  * Transactions of MySQL that need no answer in between: hold a row, make sure that nothing is in the way,
  * write. MariaDB takes one as a single compound statement; MySQL has none and is sent its parts.
  */
-import type { Binding } from './dialect.ts'
-import type { Row, Session } from './session.ts'
+import type { Binding } from '../../sql/dialect.ts'
+import type { Row, Session } from '../../sql/session.ts'
 
 /** A text with its parameters. */
 export interface Statement {

@@ -17,7 +17,7 @@ import {
   REPLACED_COLUMNS,
   rowsByKeys,
 } from './checkpoints.ts'
-import type { Dialect, Fields } from './dialect.ts'
+import type { Dialect, Fields } from '../../sql/dialect.ts'
 import {
   CHECKPOINT_COLUMNS,
   CHECKPOINT_TYPES,
@@ -30,7 +30,7 @@ import {
   waitOf,
 } from './rows.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Row, Session, Sql } from './session.ts'
+import type { Row, Session, Sql } from '../../sql/session.ts'
 
 type Entry = Columns & { run_id: string; seq: number }
 

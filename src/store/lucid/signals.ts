@@ -4,7 +4,7 @@
  * delete names the row that was read, and whoever deleted nothing looks again.
  */
 import type { BufferedEvent, SignalWaiter } from '../../types/checkpoint.ts'
-import { type Binding, type Dialect, prefixEnd, startsWith } from './dialect.ts'
+import { type Binding, type Dialect, prefixEnd, startsWith } from '../../sql/dialect.ts'
 import {
   EVENT_COLUMNS,
   eventColumns,
@@ -17,7 +17,7 @@ import {
 } from './rows.ts'
 import { readJson } from './json_columns.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Session, Sql } from './session.ts'
+import type { Session, Sql } from '../../sql/session.ts'
 
 const WAITER = listed(WAITER_COLUMNS)
 

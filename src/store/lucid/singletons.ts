@@ -16,13 +16,13 @@ import {
   singletonAdmissionTags,
 } from '../ports/singleton_rules.ts'
 import { IS_LIVE } from './checkpoints.ts'
-import type { Binding } from './dialect.ts'
-import { underName } from './named_lock.ts'
+import type { Binding } from '../../sql/dialect.ts'
+import { underName } from '../../sql/named_lock.ts'
 import { listed, readRun } from './rows.ts'
 import { hasTag } from './run_query.ts'
 import { patchColumns } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Session, Sql } from './session.ts'
+import type { Session, Sql } from '../../sql/session.ts'
 
 const READ = ['id', 'workflow', 'status', 'turns', 'wake_at', 'created_at', 'tags']
 const OWN = `SELECT ${listed(READ)} FROM ${T.runs} WHERE id = ?`

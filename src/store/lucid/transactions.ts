@@ -9,9 +9,9 @@ import { LeaseLostError, TransactionSpoiledError } from '../../errors.ts'
 import type { LeaseFence, StoreTransaction } from '../ports/transactions.ts'
 import { saveCheckpoint, saveUnderLease } from './checkpoints.ts'
 import { bestEffort, messageOf } from '../../foundation/failure.ts'
-import { codeOf } from './dialect.ts'
+import { codeOf } from '../../sql/dialect.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import { asStoreError, type Session, type Sql } from './session.ts'
+import { asStoreError, type Session, type Sql } from '../../sql/session.ts'
 
 export async function transaction<T>(
   session: Session,

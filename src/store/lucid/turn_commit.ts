@@ -4,7 +4,7 @@
  * loses to one is told what stands.
  */
 import type { TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
-import type { Session } from './session.ts'
+import type { Session } from '../../sql/session.ts'
 import { commitOnMysql } from './turn_commit_mysql.ts'
 import { commitOnPostgres } from './turn_commit_pg.ts'
 import { commitOnSqlite } from './turn_commit_sqlite.ts'

@@ -23,7 +23,7 @@ import { putWaiters, writeUnlessSettled } from './row_writes.ts'
 import { compact, listed, numberOf, RUN_COLUMNS, RUN_TYPES, runColumns } from './rows.ts'
 import { assignments, patchColumns, reindex } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Row, Sql } from './session.ts'
+import type { Row, Sql } from '../../sql/session.ts'
 import {
   oldestOf,
   putSignalWaiter,

@@ -10,7 +10,7 @@ import type { WorkflowRun } from '../../types/run.ts'
 import type { ChildState, SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
 import { ATTRIBUTE_COLUMNS, ATTRIBUTE_TYPES, attributeRows, reindexingCtes } from './attributes.ts'
 import { assigned, IS_LIVE, IS_SETTLED, REPLACED_COLUMNS } from './checkpoints.ts'
-import { type Binding, type Fields, mustBeFresh, postgres } from './dialect.ts'
+import { type Binding, type Fields, mustBeFresh, postgres } from '../../sql/dialect.ts'
 import {
   CHECKPOINT_COLUMNS,
   CHECKPOINT_TYPES,
@@ -27,7 +27,7 @@ import {
 } from './rows.ts'
 import { freesSlot, patchColumns, TAGS_WITHOUT_MARKERS } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Row, Session, Sql } from './session.ts'
+import type { Row, Session, Sql } from '../../sql/session.ts'
 import { readPayload, replacingWaiter } from './signals.ts'
 import { applyExtras, hasExtras } from './turn_extras.ts'
 import { commitSteps, type CommitStep, distinctWaits } from './turn_commit_steps.ts'

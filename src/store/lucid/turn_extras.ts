@@ -7,7 +7,7 @@ import type { EventClaim, TurnCommit } from '../ports/turn_commits.ts'
 import { IS_SETTLED, saveCheckpoint } from './checkpoints.ts'
 import { getRun, reindex } from './runs.ts'
 import { DURABLE_TABLES as T } from './schema/tables.ts'
-import type { Sql } from './session.ts'
+import type { Sql } from '../../sql/session.ts'
 import { removeSignalWaiter } from './signals.ts'
 import { rowsAt } from './turn_verdict.ts'
 

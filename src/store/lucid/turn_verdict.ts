@@ -6,7 +6,7 @@ import type { RunStatus, WorkflowRun } from '../../types/run.ts'
 import type { ChildState, SignalWait, TurnCommit, TurnVerdict } from '../ports/turn_commits.ts'
 import { getCheckpoints } from './checkpoints.ts'
 import { numberOf, readRun } from './rows.ts'
-import type { Row, Sql } from './session.ts'
+import type { Row, Sql } from '../../sql/session.ts'
 
 /** Statuses and marks of the run as a commit found them, or left them. */
 export function verdict(

@@ -1,9 +1,9 @@
 /*
  * Writes whose answer the databases give in different ways: whether a row was new, which rows went.
  */
-import type { Binding } from './dialect.ts'
+import type { Binding } from '../../sql/dialect.ts'
 import { listed } from './rows.ts'
-import type { Row, Sql } from './session.ts'
+import type { Row, Sql } from '../../sql/session.ts'
 
 /** Sends `INSERT … VALUES …` into a table whose only key is `id`; false when the id is taken. */
 export async function insertNew(

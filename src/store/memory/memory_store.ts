@@ -127,9 +127,10 @@ export class InMemoryStateStore
     runId: string,
     owner: string,
     leaseUntilMs: number,
-    nowMs: number
+    nowMs: number,
+    from?: RunStatus[]
   ): Promise<boolean> {
-    return this.tables.runs.tryLock(runId, owner, leaseUntilMs, nowMs)
+    return this.tables.runs.tryLock(runId, owner, leaseUntilMs, nowMs, from)
   }
 
   async renewRunLock(runId: string, owner: string, leaseUntilMs: number): Promise<boolean> {

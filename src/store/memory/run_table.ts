@@ -94,9 +94,15 @@ export class RunTable {
     return this.#byAttribute.get(key) ?? new Map()
   }
 
-  tryLock(id: string, owner: string, leaseUntilMs: number, nowMs: number): boolean {
+  tryLock(
+    id: string,
+    owner: string,
+    leaseUntilMs: number,
+    nowMs: number,
+    from?: RunStatus[]
+  ): boolean {
     const row = this.#rows.get(id)
-    if (!row || isLeased(row, nowMs)) return false
+    if (!row || isLeased(row, nowMs) || from?.includes(row.status) === false) return false
     return this.patch(id, { lockedBy: owner, lockedUntil: leaseUntilMs })
   }
 

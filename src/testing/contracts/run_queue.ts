@@ -3,20 +3,32 @@
  * measures time.
  */
 import assert from 'node:assert/strict'
+import { systemClock } from '../../foundation/clock.ts'
 import { deferred } from '../../foundation/deferred.ts'
 import type { RunQueue } from '../../transport/ports.ts'
 import type { RunDispatch } from '../../wire/messages.ts'
 import { eventually, quietly } from './transport_session.ts'
 
+/** How a case wants a run queue to be. */
+export interface RunQueueSettings {
+  /** How long it holds a message without a sign of life, and how often it looks for such messages of others. */
+  leaseMs?: number
+  /** How often a message may silence a consumer before it is dropped. */
+  maxStalledCount?: number
+  /** Takes messages and gives no sign of life afterwards, as a process that stands still. */
+  standsStill?: boolean
+  onError?(error: unknown): void
+}
+
 /** Opens what each process of a case has: a run queue of its own on the backend of the case. */
 export interface RunQueueBench {
-  open(): Promise<RunQueue>
+  open(settings?: RunQueueSettings): Promise<RunQueue>
 }
 
 export interface RunQueueCase {
   title: string
-  /** Only for queues that deliver by priority. */
-  needs?: 'priority'
+  /** Only for queues that deliver by priority, or whose messages outlive their consumer. */
+  needs?: 'priority' | 'leases'
   run(bench: RunQueueBench): Promise<void>
 }
 
@@ -35,6 +47,22 @@ function listen(queue: RunQueue, scope = 'default') {
   return { heard, stop, ids: () => heard.map(({ runId }) => runId) }
 }
 
+/** Long enough for a busy machine to renew in time. */
+const LEASE_MS = 600
+const LIVE_LEASE_MS = 1_500
+
+/** Consumes, and holds on to the first message. */
+async function holding(queue: RunQueue) {
+  const gate = deferred()
+  const heard: string[] = []
+  const stop = queue.onRun('default', async ({ runId }) => {
+    heard.push(runId)
+    await gate.promise
+  })
+  await eventually('the pickup', () => heard.length > 0)
+  return { finish: () => gate.resolve(undefined), stop, heard }
+}
+
 export const RUN_QUEUE_CASES: readonly RunQueueCase[] = [
   {
     title: 'a dispatched run reaches one consumer of its scope, and only one',
@@ -51,21 +79,22 @@ export const RUN_QUEUE_CASES: readonly RunQueueCase[] = [
     },
   },
   {
-    title: 'a run never reaches another scope, and `*` is every scope',
+    title: 'a run never reaches another scope, and `*` is one of its own',
     async run({ open }) {
       const queue = await open()
       const eu = listen(queue, 'eu')
       await queue.dispatchRun(message('us 1', { namespace: 'us' }))
-      await queue.dispatchRun(message('eu 1', { namespace: 'eu' }))
+      await queue.dispatchRun(message('eu 1', { namespace: 'eu' }), '*')
+      await queue.dispatchRun(message('eu 2', { namespace: 'eu' }))
       await eventually('the run of the scope', () => eu.heard.length > 0)
       await quietly()
-      assert.deepEqual(eu.ids(), ['eu 1'])
+      assert.deepEqual(eu.ids(), ['eu 2'])
       await eu.stop()
-      const everything = listen(queue, '*')
-      await queue.dispatchRun(message('eu 2', { namespace: 'eu' }))
-      await eventually('both scopes', () => everything.heard.length >= 2)
-      assert.deepEqual(everything.ids().sort(), ['eu 2', 'us 1'])
-      await everything.stop()
+      const operator = listen(queue, '*')
+      await queue.dispatchRun(message('us 2', { namespace: 'us' }), '*')
+      await eventually('the runs of the operator', () => operator.heard.length >= 2)
+      assert.deepEqual(operator.ids().sort(), ['eu 1', 'us 2'])
+      await operator.stop()
     },
   },
   {
@@ -159,6 +188,58 @@ export const RUN_QUEUE_CASES: readonly RunQueueCase[] = [
       await quietly()
       assert.deepEqual([...new Set(ids())], ['twice'])
       await stop()
+    },
+  },
+  {
+    title: 'a message whose consumer stands still goes to another one',
+    needs: 'leases',
+    async run({ open }) {
+      const still = await open({ leaseMs: LEASE_MS, standsStill: true })
+      await still.dispatchRun(message('held'))
+      const holder = await holding(still)
+      // It takes no more, and does not let go of what it has.
+      void holder.stop()
+      const heir = listen(await open({ leaseMs: LEASE_MS }))
+      await eventually('the takeover', () => heir.heard.length > 0)
+      assert.deepEqual(heir.ids(), ['held'])
+      await heir.stop()
+    },
+  },
+  {
+    title: 'a handler that takes longer than the lease keeps its message',
+    needs: 'leases',
+    async run({ open }) {
+      const live = await open({ leaseMs: LIVE_LEASE_MS })
+      await live.dispatchRun(message('held'))
+      const began = systemClock()
+      const holder = await holding(live)
+      const other = listen(await open({ leaseMs: LIVE_LEASE_MS }))
+      await eventually('two leases', () => systemClock() - began > 2 * LIVE_LEASE_MS)
+      holder.finish()
+      await holder.stop()
+      await quietly()
+      assert.deepEqual([holder.heard, other.ids()], [['held'], []])
+      await other.stop()
+    },
+  },
+  {
+    title: 'a message that silenced too many consumers is dropped, and reported',
+    needs: 'leases',
+    async run({ open }) {
+      const errors: unknown[] = []
+      const onError = (error: unknown) => void errors.push(error)
+      const settings = { leaseMs: LEASE_MS, maxStalledCount: 0, onError }
+      const still = await open({ ...settings, standsStill: true })
+      await still.dispatchRun(message('poison'))
+      const holder = await holding(still)
+      void holder.stop()
+      const queue = await open(settings)
+      const heir = listen(queue)
+      await eventually('the report', () => errors.length > 0)
+      await queue.dispatchRun(message('next'))
+      await eventually('the next one', () => heir.heard.length > 0)
+      assert.deepEqual(heir.ids(), ['next'])
+      await heir.stop()
     },
   },
   {

@@ -22,9 +22,45 @@ export async function eventually(what: string, check: () => boolean): Promise<vo
   }
 }
 
+/** Work of a handler that takes its time. */
+export const working = (ms: number): Promise<void> => pause(ms)
+
+/** Repeats something until `check` holds; throws after 15 s. */
+export async function repeated(
+  what: string,
+  again: () => Promise<unknown>,
+  check: () => boolean
+): Promise<void> {
+  const deadline = systemClock() + PATIENCE_MS
+  while (!check()) {
+    if (systemClock() > deadline) throw new Error(`gave up waiting for ${what}`)
+    await again()
+    await pause(POLL_MS)
+  }
+}
+
 /** Lets everything run that needs no timer, so that what must not happen had its chance. */
 export async function quietly(): Promise<void> {
   for (let i = 0; i < 5; i++) await tick()
+}
+
+/** The sessions of one backend: results go to one engine, so the first of a namespace listens, others serve. */
+export class Sessions {
+  readonly #listening = new Set<string>()
+
+  constructor(readonly prefix: string) {}
+
+  over(
+    transport: Transport,
+    errors: unknown[],
+    { namespace = 'default', deferred = false }: { namespace?: string; deferred?: boolean }
+  ): TransportSession {
+    if (deferred) transport.deferConsumers?.()
+    const session = new TransportSession(transport, this.prefix, errors)
+    if (this.#listening.has(namespace)) return session
+    this.#listening.add(namespace)
+    return session.listen()
+  }
 }
 
 /** A transport with an engine's two ears, which note everything they hear. */
@@ -35,6 +71,8 @@ export class TransportSession {
   readonly refusals = new Map<string, number>()
   /** Makes every heartbeat handler throw. */
   refuseBeats = false
+  /** What it does with a result before it takes it. */
+  intake: (result: StepResult) => Promise<void> = async () => {}
   #count = 0
 
   constructor(
@@ -50,7 +88,7 @@ export class TransportSession {
       this.results.push(result)
       const refusals = this.refusals.get(result.stepId) ?? 0
       this.refusals.set(result.stepId, refusals - 1)
-      return refusals > 0 ? Promise.reject(new Error('refused')) : Promise.resolve()
+      return refusals > 0 ? Promise.reject(new Error('refused')) : this.intake(result)
     })
     this.transport.onHeartbeat((beat) => {
       this.beats.push(beat)
@@ -77,6 +115,11 @@ export class TransportSession {
       attempt: 1,
       ...more,
     }
+  }
+
+  assertReported(message: string): void {
+    const messages = this.errors.map((error) => (error as Error).message)
+    assert.ok(messages.includes(message), messages.join(', '))
   }
 
   heard({ stepId }: { stepId: string }): StepResult[] {

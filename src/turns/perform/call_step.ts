@@ -17,7 +17,8 @@ type CallCommand = CommandOf<'call'>
 
 export function performCall(command: CallCommand, turn: Turn): void {
   const row = turn.history.at(command.seq)
-  if (turn.isWorking(command.seq)) return
+  // What is in flight may lose against an answer that allows no retry: it is looked at when it landed.
+  if (turn.isWorking(command.seq) || turn.history.isInFlight(command.seq)) return
   if (!row) dispatch(command, turn, { attempt: 1 })
   else if (row.status === 'pending') reviewPending(command, row, turn)
   else if (row.status === 'failed') retry(command, row, turn)

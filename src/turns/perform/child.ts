@@ -96,7 +96,7 @@ class ChildWait {
   #registered(child: WorkflowRun, verdict: TurnVerdict, retry: boolean): void {
     const turn = this.#turn
     const state = verdict.children?.find(({ id }) => id === child.id)
-    if (!state) turn.needs.effect({ kind: 'startChild', runId: child.id })
+    if (!state) turn.needs.effect({ kind: 'startChild', run: child })
     if (this.#isSettled() || !state || !isTerminalStatus(state.status)) this.#release()
     else if (retry && isFailure(state.status)) turn.send(() => this.#retry(state))
     else turn.send(() => this.#follow(state))

@@ -29,7 +29,7 @@ export function performSpawn(command: CommandOf<'spawn'>, turn: Turn): void {
       urgent: true,
       inFlight: true,
       then: () => {
-        if (child) turn.needs.effect({ kind: 'startChild', runId: child.id })
+        if (child) turn.needs.effect({ kind: 'startChild', run: child })
         turn.release(seq)
       },
     })

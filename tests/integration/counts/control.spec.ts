@@ -3,9 +3,10 @@
  * falls due.
  */
 import { test } from '@japa/runner'
+import { deferred } from '../../../src/foundation/deferred.ts'
 import type { ClaimedRun } from '../../../src/store/ports/run_claims.ts'
 import type { WorkflowRun } from '../../../src/types/run.ts'
-import { storesUnderTest, useWorld } from '../../helpers/engines.ts'
+import { storesUnderTest, until, useWorld } from '../../helpers/engines.ts'
 import { countedStores, useCounting } from './rig.ts'
 
 const TIMERS = 10_000
@@ -49,21 +50,16 @@ for (const kind of await countedStores()) {
   })
 }
 
-for (const kind of await storesUnderTest({ fallbacks: false })) {
+const kinds = await storesUnderTest({ fallbacks: false })
+const [memory] = kinds
+
+for (const kind of kinds) {
   if (kind.dialect !== undefined && kind.dialect !== 'sqlite') continue
   test.group(`Ten thousand due timers | ${kind.name}`, (group) => {
     const world = useWorld(group, kind)
 
-    test('the most overdue come first, and no more are held than execute', async ({ assert }) => {
-      const starting = world.engine()
-      starting.register('w', '1', async () => 'done')
-      const engine = world.engine({ timerBatchSize: BATCH })
-      const order: number[] = []
-      let most = 0
-      engine.register('w', '1', async (_ctx, place: number) => {
-        order.push(place)
-        return 'done'
-      })
+    /** Runs that are all due, each a millisecond longer than the next. */
+    async function fillWithDue() {
       for (let place = 0; place < TIMERS; place++) {
         const at = new Date(world.time.now)
         const run: WorkflowRun = {
@@ -80,6 +76,19 @@ for (const kind of await storesUnderTest({ fallbacks: false })) {
         await world.store.createRun(run)
       }
       world.time.jump(TIMERS)
+    }
+
+    test('the most overdue come first, and no more are held than execute', async ({ assert }) => {
+      const starting = world.engine()
+      starting.register('w', '1', async () => 'done')
+      const engine = world.engine({ timerBatchSize: BATCH })
+      const order: number[] = []
+      let most = 0
+      engine.register('w', '1', async (_ctx, place: number) => {
+        order.push(place)
+        return 'done'
+      })
+      await fillWithDue()
       let held = 0
       const gate = world.gate(engine)
       gate.around('claimDueRuns', async (proceed) => {
@@ -102,6 +111,39 @@ for (const kind of await storesUnderTest({ fallbacks: false })) {
         (place, i) => Math.floor(place / BATCH) !== Math.floor(i / BATCH)
       )
       assert.deepEqual(displaced, [])
+    }).timeout(2 * MINUTE)
+
+    // That a pass waits for nobody is no matter of stores.
+    if (kind !== memory) return
+
+    test('one slow step delays no other run', async ({ assert }) => {
+      const engine = world.engine({ timerBatchSize: BATCH })
+      const slow = deferred<string>()
+      let [inFlight, most, done] = [0, 0, 0]
+      engine.register('w', '1', async (ctx, place: number) => {
+        inFlight += 1
+        most = Math.max(most, inFlight)
+        await ctx.localStep('work', () => (place === 0 ? slow.promise : 'quick'))
+        inFlight -= 1
+        done += 1
+        return place
+      })
+      await fillWithDue()
+      // The most overdue run is the slow one; a worker does not wait for the pass that took it.
+      const first = engine.resumeDueTimers()
+      await until(() => done === BATCH - 1, 'the rest of the first pass')
+      for (let pass = 1; pass < TIMERS / BATCH; pass++) {
+        assert.lengthOf(await engine.resumeDueTimers(), BATCH)
+        assert.equal(done, (pass + 1) * BATCH - 1)
+      }
+      assert.equal(await world.status('r0'), 'running')
+      assert.deepEqual(await engine.resumeDueTimers(), [])
+      // One batch at a time, and the slow run.
+      assert.equal(inFlight, 1)
+      assert.isAtMost(most, BATCH + 1)
+      slow.resolve('slow')
+      assert.lengthOf(await first, BATCH)
+      assert.equal(await world.output('r0'), 0)
     }).timeout(2 * MINUTE)
   })
 }

@@ -39,7 +39,9 @@ for (const kind of await countedStores()) {
         assert.equal(cost.rowsRead, n * ROWS_A_STEP)
         assert.isAtMost(cost.rowsRead, n * ROWS_GATE)
         assert.equal(cost.bodies, 1)
-      }).timeout(3 * MINUTE)
+      })
+        .tags(['@scenario-18'])
+        .timeout(3 * MINUTE)
     }
 
     for (const n of [10, 100]) {
@@ -48,7 +50,9 @@ for (const kind of await countedStores()) {
         assert.equal(cost.beyond, n * STATEMENTS_A_STEP[dialect])
         assert.equal(cost.rowsRead, n * ROWS_A_STEP)
         assert.isAtMost(cost.bodies, n + 1)
-      }).timeout(3 * MINUTE)
+      })
+        .tags(['@scenario-18'])
+        .timeout(3 * MINUTE)
     }
   })
 }

@@ -65,6 +65,6 @@ test.group('A process killed in a step', (group) => {
       assert.equal(await next.leave(), 0)
       const released = await store.getRun('r')
       assert.notProperty(released, 'lockedBy')
-    })
+    }).tags(['@scenario-4'])
   }
 })

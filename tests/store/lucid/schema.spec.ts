@@ -12,8 +12,8 @@ import {
   DURABLE_TABLES,
   SCHEMA,
 } from '../../../src/store/lucid/schema/tables.ts'
-import { collationsOf, indexesOf, takeInventory } from '../../../src/store/lucid/schema/ddl.ts'
-import { Session } from '../../../src/store/lucid/session.ts'
+import { collationsOf, indexesOf, takeInventory } from '../../../src/sql/ddl.ts'
+import { Session } from '../../../src/sql/session.ts'
 import {
   countStatements,
   createDatabase,
@@ -51,7 +51,7 @@ for (const dialect of await reachableDialects()) {
       cleanup(drop)
       const { warnings, logger } = recorder()
       await createDurableTables(db, undefined, { logger })
-      const { tables, indexes } = await takeInventory(new Session(db))
+      const { tables, indexes } = await takeInventory(new Session(db), SCHEMA)
       for (const table of SCHEMA) {
         const columns = [...(tables.get(table.name)?.keys() ?? [])]
         assert.sameMembers(
@@ -97,7 +97,7 @@ for (const dialect of await reachableDialects()) {
       assert.include(warnings[0], 'durable_workflow_runs.deadline_at')
       assert.include(warnings[0], 'durable_step_checkpoints.max_attempts')
       assert.include(warnings[0], 'node ace migration:run')
-      const { tables, indexes } = await takeInventory(new Session(db))
+      const { tables, indexes } = await takeInventory(new Session(db), SCHEMA)
       assert.isTrue(tables.get(DURABLE_TABLES.runs)!.has('deadline_at'))
       assert.isTrue(indexes.has('durable_runs_deadline_idx'))
       const kept = await store.getRun('kept')
@@ -187,7 +187,7 @@ for (const dialect of await reachableDialects()) {
         const collation = 'utf8mb4_unicode_ci'
         const { warnings, logger } = recorder()
         await createDurableTables(db, undefined, { logger, collation })
-        const { tables, collations } = await takeInventory(new Session(db))
+        const { tables, collations } = await takeInventory(new Session(db), SCHEMA)
         const columns = tables.get(DURABLE_TABLES.runs)!
         assert.equal(collations.get(DURABLE_TABLES.runs), collation)
         assert.equal(columns.get('id')?.collation, exact.exact)
@@ -208,7 +208,7 @@ for (const dialect of await reachableDialects()) {
       await new LucidStateStore(db).createRun(makeRun('r'))
       await dropDurableTables(db)
       await dropDurableTables(db)
-      const { tables } = await takeInventory(new Session(db))
+      const { tables } = await takeInventory(new Session(db), SCHEMA)
       assert.equal(tables.size, 0)
       await db.rawQuery('SELECT * FROM of_the_application')
       await createDurableTables(db)

@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from '@japa/runner'
 import { LucidStateStore } from '../../../src/store/lucid/lucid_store.ts'
-import { createIndex, createTable, indexesOf } from '../../../src/store/lucid/schema/ddl.ts'
+import { createIndex, createTable, indexesOf } from '../../../src/sql/ddl.ts'
 import { DURABLE_SCHEMA_REVISION } from '../../../src/store/lucid/schema/revision.ts'
 import {
   DURABLE_SCHEMA_META_TABLE,

@@ -2,9 +2,9 @@
  * The marker that lets a boot skip the full check: a fingerprint of everything provisioning would create.
  */
 import { createHash } from 'node:crypto'
-import type { DialectName } from '../dialect.ts'
-import type { Sql } from '../session.ts'
-import { createIndex, createTable, indexesOf, tableExists } from './ddl.ts'
+import type { DialectName } from '../../../sql/dialect.ts'
+import type { Sql } from '../../../sql/session.ts'
+import { createIndex, createTable, indexesOf, tableExists } from '../../../sql/ddl.ts'
 import { DURABLE_SCHEMA_META_TABLE, SCHEMA } from './tables.ts'
 
 /** Counted up with every change of the DDL. */

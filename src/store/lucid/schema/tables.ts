@@ -3,6 +3,8 @@
  * it; a change here needs a new `DURABLE_SCHEMA_REVISION`. Times are epoch milliseconds, payloads are JSON
  * text, keys compare by code point.
  */
+import { columns, type Index, type Table } from '../../../sql/table.ts'
+
 export const DURABLE_TABLES = {
   runs: 'durable_workflow_runs',
   checkpoints: 'durable_step_checkpoints',
@@ -24,50 +26,6 @@ export const DURABLE_JSON_COLUMNS = {
   [DURABLE_TABLES.schedules]: ['spec'],
 } as const
 
-/** `str<n>`: text of at most n characters; `id`: a number the database counts up. */
-export type ColumnType = 'str' | 'str32' | 'str64' | 'str512' | 'json' | 'ms' | 'int' | 'dbl' | 'id'
-
-export interface Column {
-  name: string
-  type: ColumnType
-  required?: boolean
-  default?: string | number
-}
-
-export interface Index {
-  name: string
-  /** Column names, or one expression in parentheses. */
-  columns: string[]
-  /** Rows it covers, where the dialect has partial indexes. */
-  where?: string
-  /** Columns where it has not, or no index over an expression. */
-  columnsWithoutWhere?: string[]
-  /** Only where the dialect has neither. */
-  onlyWithoutWhere?: boolean
-}
-
-export interface Table {
-  name: string
-  columns: Column[]
-  primaryKey: string[]
-  indexes: Index[]
-}
-
-type ColumnTypes = Partial<Record<ColumnType, string>>
-
-/** Columns by type, `!` after those that must have a value. */
-function columns(...groups: ColumnTypes[]): Column[] {
-  return groups.flatMap((group) =>
-    Object.entries(group).flatMap(([type, names]) =>
-      names.split(' ').map((name) => ({
-        name: name.replace('!', ''),
-        type: type as ColumnType,
-        ...(name.endsWith('!') ? { required: true } : {}),
-      }))
-    )
-  )
-}
-
 const index = (
   name: string,
   on: string,
@@ -85,6 +43,7 @@ const list = (name: string, on: string) =>
 export const LIVE = "status IN ('pending', 'running', 'suspended', 'blocked')"
 
 export const RUNS_BY_DEADLINE = 'durable_runs_deadline_idx'
+export const RUNS_BY_CHANGE = 'durable_runs_updated_idx'
 export const RUNS_BY_NAMESPACE = 'durable_runs_by_namespace_idx'
 
 /** Until when a run is held; 0 for one that nobody holds. */
@@ -123,7 +82,7 @@ const runs: Table = {
     list(RUNS_BY_NAMESPACE, 'namespace status created_at'),
     list('durable_runs_by_workflow_idx', 'workflow status created_at'),
     index('durable_runs_created_idx', 'created_at id'),
-    index('durable_runs_updated_idx', 'status updated_at'),
+    index(RUNS_BY_CHANGE, 'status updated_at'),
     index('durable_runs_cancel_idx', 'cancel_requested_at', {
       where: 'cancel_requested_at IS NOT NULL',
     }),

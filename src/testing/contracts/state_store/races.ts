@@ -179,7 +179,7 @@ const SIGNALS: StoreCase[] = [
     async run(store) {
       await Promise.all(
         ROUNDS.map(async (n) => {
-          const [runId, token] = [`r${n}`, `t${n}`]
+          const [runId, token] = [`r${n}`, `t${n}#`]
           await createHeldRun(store, runId)
           await store.putSignalWaiter(makeWaiter(token, runId, 0))
           const [verdict, outcome] = await Promise.all([

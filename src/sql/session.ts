@@ -6,11 +6,11 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '@adonisjs/lucid/database'
 import type { QueryClientContract, TransactionClientContract } from '@adonisjs/lucid/types/database'
-import { TransactionSpoiledError } from '../../errors.ts'
-import { backoffDelay } from '../../foundation/backoff.ts'
-import { debug } from '../../foundation/debug.ts'
-import { bestEffort } from '../../foundation/failure.ts'
-import { sleepOn, systemTimers } from '../../foundation/clock.ts'
+import { TransactionSpoiledError } from '../errors.ts'
+import { backoffDelay } from '../foundation/backoff.ts'
+import { debug } from '../foundation/debug.ts'
+import { bestEffort } from '../foundation/failure.ts'
+import { sleepOn, systemTimers } from '../foundation/clock.ts'
 import {
   type Answer,
   asStoreError,

@@ -1,11 +1,10 @@
 /*
- * DDL of each dialect, derived from `SCHEMA`, and the questions that tell what is there already. Names
- * are found as the connection finds them (search path included); nothing but the durable tables is ever
- * touched.
+ * DDL of each dialect, derived from tables as data, and the questions that tell what is there already.
+ * Names are found as the connection finds them (search path included); no other table is ever touched.
  */
-import type { DialectName } from '../dialect.ts'
-import type { Sql } from '../session.ts'
-import { type Column, type ColumnType, type Index, SCHEMA, type Table } from './tables.ts'
+import type { DialectName } from './dialect.ts'
+import type { Sql } from './session.ts'
+import type { Column, ColumnType, Index, Table } from './table.ts'
 
 const LENGTHS: Partial<Record<ColumnType, number>> = { str: 255, str32: 32, str64: 64, str512: 512 }
 /** Of a longtext, as the information schema tells it. */
@@ -46,7 +45,7 @@ export interface Collations {
 /** Stands for the collations of a server that has not been asked. */
 const UNKNOWN: Collations = { exact: 'exact', table: 'table' }
 
-/** What a database has of the durable tables. */
+/** What a database has of the tables that are asked for. */
 export interface Inventory {
   tables: Map<string, Map<string, KnownColumn>>
   indexes: Set<string>
@@ -62,7 +61,9 @@ export interface KnownColumn {
 }
 
 const quoted = (names: string[]): string =>
-  names.map((name) => (name.startsWith('(') ? name : `"${name}"`)).join(', ')
+  names
+    .map((name) => (name.startsWith('(') ? name : `"${name}"`.replace(' DESC"', '" DESC')))
+    .join(', ')
 
 function typeOf(dialect: DialectName, type: ColumnType, collations = UNKNOWN): string {
   const length = LENGTHS[type]
@@ -132,7 +133,7 @@ const isTooShort = ({ type }: Column, { length }: KnownColumn): boolean => {
   return wanted !== undefined && length !== undefined && length < wanted
 }
 
-/** On MySQL a list would not end with the id, see `SCHEMA`; elsewhere the length is of no account. */
+/** On MySQL an index over a long one would not end with the key; elsewhere the length is of no account. */
 const isTooLong = (dialect: DialectName, { type }: Column, { length = 0 }: KnownColumn): boolean =>
   dialect === 'mysql' && type === 'str32' && length > LENGTHS.str32!
 
@@ -218,8 +219,9 @@ const INDEXES: Record<DialectName, string> = {
     WHERE table_schema = database() AND table_name IN (?)`,
 }
 
-export async function takeInventory(sql: Sql): Promise<Inventory> {
-  const names = [sql.dialect.list(SCHEMA.map((table) => table.name))]
+/** What a database has of these tables. */
+export async function takeInventory(sql: Sql, of: readonly Table[]): Promise<Inventory> {
+  const names = [sql.dialect.list(of.map((table) => table.name))]
   const tables: Inventory['tables'] = new Map()
   const collations: Inventory['collations'] = new Map()
   for (const row of await sql.adhoc(COLUMNS[sql.dialect.name], names)) {

@@ -3,7 +3,7 @@
  * driver errors mean "send it again". A family of statements is written once over these and once for each
  * dialect only where the statements themselves differ. `mysql` is MySQL and MariaDB.
  */
-import { StoreCapabilityError } from '../../errors.ts'
+import { StoreCapabilityError } from '../errors.ts'
 
 export type DialectName = 'sqlite' | 'postgres' | 'mysql'
 

@@ -3,8 +3,8 @@
  * answers and errors are read.
  */
 import type { QueryClientContract } from '@adonisjs/lucid/types/database'
-import { StoreUnavailableError } from '../../errors.ts'
-import { DurableError, messageOf } from '../../foundation/failure.ts'
+import { StoreUnavailableError } from '../errors.ts'
+import { DurableError, messageOf } from '../foundation/failure.ts'
 import type { Binding } from './dialect.ts'
 
 export type Row = Record<string, unknown>
