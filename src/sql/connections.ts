@@ -28,6 +28,8 @@ interface KnexAnswer {
 export interface KnexClient {
   readonly transacting?: boolean
   readonly driverName?: string
+  /** Gone once it is closed. */
+  readonly pool?: { readonly destroyed?: boolean }
   acquireConnection(): Promise<Connection>
   releaseConnection(connection: Connection): unknown
   acquireRawConnection(): Promise<OwnConnection>
@@ -77,6 +79,8 @@ export async function onConnection<T>(
   client: KnexClient,
   work: (connection: Connection) => Promise<T>
 ): Promise<T> {
+  // A pool that is being closed answers nobody: who asks it waits until its patience is over.
+  if (client.pool?.destroyed) throw new Error('the connection is being closed')
   const connection = await client.acquireConnection()
   try {
     return await work(connection)

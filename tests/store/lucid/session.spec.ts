@@ -4,6 +4,7 @@
 import { test } from '@japa/runner'
 import type { TransactionClientContract } from '@adonisjs/lucid/types/database'
 import { StoreUnavailableError, TransactionSpoiledError } from '../../../src/errors.ts'
+import { deferred } from '../../../src/foundation/deferred.ts'
 import {
   type CorruptJsonColumn,
   LucidStateStore,
@@ -236,6 +237,27 @@ await onEachDialect('NUL and half surrogates survive in payloads', async ({ stor
   assert.deepEqual(rows[0].output, nasty)
   assert.deepEqual(rows[2].output, nasty)
 })
+
+await onEachDialect(
+  'a connection that is being closed answers at once that it is',
+  async ({ db, store }, assert) => {
+    await store.createRun(makeRun('r'))
+    const [inside, gate] = [deferred(), deferred()]
+    const open = store.transaction(async () => {
+      inside.resolve(undefined)
+      await gate.promise
+    })
+    await inside.promise
+    // The pool waits for the transaction.
+    const closing = db.manager.closeAll()
+    const error = await failureOf(store.getRun('r'))
+    assert.instanceOf(error, StoreUnavailableError)
+    assert.match(error.message, /is being closed$/)
+    gate.resolve(undefined)
+    await open
+    await closing
+  }
+)
 
 for (const dialect of ['postgres', 'mysql'] as const) {
   test(`an unreachable database is an unavailable store (${dialect})`, async ({
