@@ -195,6 +195,13 @@ export const ROUTING: Defect[] = [
       },
     }),
   },
+  {
+    what: 'takes the end of a name for a pool',
+    noticedBy: ['in a namespace, a name that ends like a pool is served as it is'],
+    transport: (it) => ({
+      dispatch: (task) => it.dispatch({ ...task, name: task.name.replace(/@.*/, '') }),
+    }),
+  },
   configured(
     'has a pool for those that name none and one for default',
     ['the default namespace is the unset one, an explicit one stays'],

@@ -118,6 +118,13 @@ export const ROUTING_CASES: TransportCase[] = [
       assert.equal(await x.outputOf('mine', null, { group }), 'x')
     }
   ),
+  shared('in a namespace, a name that ends like a pool is served as it is', async (bench) => {
+    const x = await bench.session({ namespace: 'x' })
+    for (const name of ['mail@x', 'mail@default', 'mail']) x.serve(name, () => name)
+    for (const name of ['mail@x', 'mail@default', 'mail']) {
+      assert.equal(await x.outputOf(name, null), name)
+    }
+  }),
   shared('the default namespace is the unset one, an explicit one stays', async (bench) => {
     const unset = await bench.session()
     const named = await bench.session({ namespace: 'default' })
