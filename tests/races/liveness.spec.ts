@@ -6,6 +6,7 @@ import { test } from '@japa/runner'
 import type { WorkflowEngine } from '../../src/engine/workflow_engine.ts'
 import { RemoteStepTimeout } from '../../src/errors.ts'
 import type { TurnCommit } from '../../src/store/ports/turn_commits.ts'
+import type { Transport } from '../../src/transport/ports.ts'
 import type { StepDispatchOpts } from '../../src/types/step.ts'
 import { storesUnderTest, useWorld } from '../helpers/engines.ts'
 
@@ -119,6 +120,24 @@ for (const kind of await storesUnderTest()) {
       const lost = await world.errorOf('lost')
       assert.include(lost?.message, `within ${5 * WINDOW_MS}ms`)
     }).tags(['@race-57', '@control-37'])
+
+    test('a beat that comes before its dispatch has returned counts', async ({ assert }) => {
+      const port = world.held.connect()
+      const transport: Transport = {
+        ...port,
+        dispatch: async (task) => {
+          await port.dispatch(task)
+          await world.held.beat(task)
+        },
+      }
+      const engine = world.engine({ transport, leaseMs: LEASE_MS })
+      const windows = { timeoutMs: WINDOW_MS, pickupTimeoutMs: 5 * WINDOW_MS }
+      engine.register('w', '1', (ctx) => ctx.step('call', null, windows))
+      await start(engine)
+      await world.time.advance(WINDOW_MS)
+      const { error } = await world.ended('r')
+      assert.include(error?.message, `within ${WINDOW_MS}ms`)
+    })
 
     test('a pickup window alone does nothing', async ({ assert }) => {
       const engine = engineOf({ timeoutMs: undefined, pickupTimeoutMs: 1 })

@@ -1,7 +1,8 @@
 import { createServer } from 'node:net'
 import { test } from '@japa/runner'
-import { eventually } from '../../../src/testing/contracts/transport_session.ts'
+import { eventually, repeated } from '../../../src/testing/contracts/transport_session.ts'
 import { BullMQTransport } from '../../../src/transport/bullmq/bullmq_transport.ts'
+import { TcpProxy } from '../../helpers/tcp_proxy.ts'
 import { BullBench, redisUrl } from './bench.ts'
 
 const timers = () =>
@@ -33,6 +34,31 @@ if (redisUrl) {
         return session.beats.length > before
       })
       assert.equal(await session.outputOf('still'), 'here')
+    })
+
+    test('a subscriber whose connection died without a word hears again', async ({
+      assert,
+      cleanup,
+    }) => {
+      const { hostname, port } = new URL(redisUrl!)
+      const proxy = await TcpProxy.to({ host: hostname, port: Number(port || 6379) })
+      cleanup(() => proxy.cut())
+      const bench = new BullBench(cleanup)
+      // Only what is subscribed goes through the proxy: beats are sent by another process.
+      const engine = await bench.session({
+        connection: proxy.urlOf(redisUrl!),
+        pingIntervalMs: 50,
+      })
+      const { transport } = await bench.session()
+      const heard = async (what: string) => {
+        const before = engine.beats.length
+        const again = () => transport.heartbeat!({ runId: 'r', seq: 0, group: 'x' })
+        await repeated(what, again, () => engine.beats.length > before)
+      }
+      await heard('a beat')
+      proxy.stall()
+      await heard('a beat over a new connection')
+      assert.isAbove(proxy.swallowed, 0)
     })
 
     test('a Redis that does not answer: one report, and close is bounded', async ({

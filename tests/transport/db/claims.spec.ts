@@ -95,6 +95,69 @@ for (const dialect of await reachableDialects()) {
       assert.deepEqual(slow.errors, [])
     })
 
+    test('every step that a worker holds is kept, not only the one it took last', async ({
+      assert,
+      cleanup,
+    }) => {
+      const { bench, engine } = await setUp(cleanup)
+      const tasks = [0, 1, 2].map((n) => engine.session.task('long', n))
+      for (const task of tasks) await engine.transport.dispatch(task)
+      const [busy, other] = [processOf(bench, { concurrency: 3 }), processOf(bench)]
+      const gate = deferred()
+      const runs: unknown[] = []
+      busy.session.serve('long', (input) => {
+        runs.push(input)
+        return gate.promise
+      })
+      await pass([busy], 'three pickups', () => runs.length === 3)
+      other.session.serve('long', (input) => void runs.push(input))
+      const oldest = async () =>
+        Math.min(...(await rowsOf(bench, T.tasks)).map((row) => Number(row.claimed_at)))
+      for (let elapsed = 0; elapsed < 2 * LEASE_MS; elapsed += LEASE_MS / 3) {
+        await busy.time.advance(LEASE_MS / 3)
+        await until(async () => busy.time.now - (await oldest()) < LEASE_MS / 3, 'the renewals')
+        await other.time.advance(LEASE_MS / 3)
+      }
+      assert.deepEqual(runs.toSorted(), [0, 1, 2])
+      gate.resolve(undefined)
+      await pass([busy, engine], 'the results', () => engine.session.results.length === 3)
+      assert.deepEqual(busy.errors, [])
+    })
+
+    test('an answer that cannot be written leaves its task, and both go together later', async ({
+      assert,
+      cleanup,
+    }) => {
+      const { bench, engine } = await setUp(cleanup)
+      const worker = processOf(bench)
+      const gate = deferred()
+      let pickups = 0
+      worker.session.serve('work', () => {
+        pickups += 1
+        return gate.promise
+      })
+      const task = engine.session.task('work', null)
+      await engine.transport.dispatch(task)
+      await pass([worker], 'the pickup', () => pickups === 1)
+      const rename = (from: string, to: string) =>
+        bench.database.db.connection().schema.renameTable(from, to)
+      await rename(T.results, 'elsewhere')
+      gate.resolve('once')
+      await pass([worker], 'the failed write', () => worker.errors.length > 0)
+      const waiting = await rowsOf(bench, T.tasks)
+      assert.deepEqual(
+        waiting.map((row) => row.step_id),
+        [task.stepId]
+      )
+      await rename('elsewhere', T.results)
+      await pass([worker, engine], 'the result', () => engine.session.heard(task).length > 0)
+      assert.deepEqual(
+        [engine.session.heard(task).map(({ output }) => output), pickups],
+        [['once'], 1]
+      )
+      assert.lengthOf(await rowsOf(bench, T.tasks), 0)
+    })
+
     test('a task that outlives its workers too often fails, and may be retried', async ({
       assert,
       cleanup,
