@@ -56,6 +56,22 @@ test.group('package | check of the build', () => {
   }
 })
 
+test.group('package | peers', () => {
+  // A second copy of ioredis beside that of the application breaks every `instanceof`.
+  test('what only some applications need is an optional peer, and never a dependency', ({
+    assert,
+  }) => {
+    const { dependencies, peerDependencies, peerDependenciesMeta } = MANIFEST
+    const peers = Object.keys(peerDependencies)
+    assert.includeMembers(peers, ['bullmq', 'ioredis', '@adonisjs/queue', '@adonisjs/redis'])
+    assert.deepEqual(
+      peers.filter((name) => !peerDependenciesMeta[name]?.optional),
+      ['@adonisjs/core']
+    )
+    for (const peer of peers) assert.notProperty(dependencies ?? {}, peer)
+  })
+})
+
 if (!existsSync(join(ROOT, 'build'))) {
   console.log('skipped: the package as built, there is no build (npm run build makes one)')
 } else {

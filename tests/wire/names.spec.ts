@@ -1,4 +1,6 @@
+import { globSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { test } from '@japa/runner'
 import {
   JOB,
@@ -17,6 +19,7 @@ import {
   tenantGroup,
 } from '../../src/wire/names.ts'
 
+const ROOT = join(import.meta.dirname, '../..')
 const BARE = [undefined, '', 'default']
 
 /** What a table of names says when each of its functions gets these arguments. */
@@ -145,6 +148,20 @@ test.group('wire names', () => {
     for (const broken of [start, `${start}charge`, `${start}charge:`, `${start}:i`, 'other:a:b']) {
       assert.isUndefined(parseWorkerKey(broken, start))
     }
+  })
+
+  test('no other module puts a name on a broker together', ({ assert }) => {
+    // A name that leaves out the namespace would split a fleet without a word.
+    const composed = /\$\{[\w.#!]*prefix\}|prefix \+|effectivePrefix|['"`]durable[-.]/i
+    const files = globSync('src/{adonis,control_plane,engine,transport}/**/*.ts', { cwd: ROOT })
+    assert.isAbove(files.length, 100)
+    const found = files.flatMap((file) =>
+      readFileSync(join(ROOT, file), 'utf8')
+        .split('\n')
+        .filter((line) => composed.test(line))
+        .map((line) => `${file}: ${line.trim()}`)
+    )
+    assert.deepEqual(found, [])
   })
 
   test('emitter events', ({ assert }) => {
