@@ -111,8 +111,10 @@ for (const dialect of await reachableDialects()) {
       })
       await pass([busy], 'three pickups', () => runs.length === 3)
       other.session.serve('long', (input) => void runs.push(input))
-      const oldest = async () =>
-        Math.min(...(await rowsOf(bench, T.tasks)).map((row) => Number(row.claimed_at)))
+      const oldest = async () => {
+        const rows = await rowsOf(bench, T.tasks)
+        return Math.min(...rows.map((row) => Number(row.claimed_at)))
+      }
       for (let elapsed = 0; elapsed < 2 * LEASE_MS; elapsed += LEASE_MS / 3) {
         await busy.time.advance(LEASE_MS / 3)
         await until(async () => busy.time.now - (await oldest()) < LEASE_MS / 3, 'the renewals')
