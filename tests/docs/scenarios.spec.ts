@@ -6,6 +6,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from '@japa/runner'
 import { ROOT } from './markdown.ts'
+import { listedIn, testsIn } from './titles.ts'
 
 /** How many scenarios there are. */
 const LAST = 20
@@ -19,24 +20,21 @@ function listed(): Map<number, string[]> {
   return new Map(
     Array.from(rows, ([, number, tests]) => [
       Number(number),
-      Array.from(tests.matchAll(/`([^`]+)` "(.+?)"(?=<br>| *$)/g), ([, file, title]) => `${file} "${title}"`).sort(), // prettier-ignore
+      listedIn(tests)
+        .map(({ file, title }) => `${file} "${title}"`)
+        .sort(),
     ])
   )
 }
-
-/** A title as the index writes it: what a loop or a data set puts in is left out. */
-const plain = (title: string) => title.replaceAll(/\$\{.*?\}|\{\$self\}/g, '…')
 
 /** The tests that carry a number, each as `file "title"`. */
 function tagged(): Map<number, string[]> {
   const found = new Map<number, string[]>()
   for (const file of globSync('tests/**/*.spec.ts', { cwd: ROOT }).sort()) {
-    const [, ...texts] = read(file).split(/^ *test\((?=\s*['`])/m)
-    for (const text of texts) {
-      const [, , title] = /^\s*(['`])(.+?)\1\s*[,)]/.exec(text) ?? []
+    for (const { title, text } of testsIn(read(file))) {
       for (const [, number] of text.matchAll(/'@scenario-(\d+)'/g)) {
         const tests = found.get(Number(number)) ?? []
-        found.set(Number(number), [...tests, `${file} "${plain(title)}"`].sort())
+        found.set(Number(number), [...tests, `${file} "${title}"`].sort())
       }
     }
   }
