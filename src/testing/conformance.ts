@@ -3,14 +3,19 @@
  */
 import type { StateStore } from '../store/state_store.ts'
 import type { RunQueue } from '../transport/ports.ts'
-import { randomId } from '../foundation/ids.ts'
-import { ADMISSION_CASES, AdmissionBench, type AdmissionFactory } from './contracts/admission.ts'
+import { ADMISSION_CASES } from './contracts/admission.ts'
+import { type AdmissionFactory, runAdmissionCase } from './contracts/admission/bench.ts'
 import { bindCases, type ContractTest } from './contracts/bind.ts'
 import { RUN_QUEUE_CASES, type RunQueueSettings } from './contracts/run_queue.ts'
 import { transportCases } from './contracts/transport.ts'
 import { runTransportCase, type TransportUnderContract } from './contracts/transport/bench.ts'
 import { STATE_STORE_CASES, type StoreCase, type StoreUnderTest } from './contracts/state_store.ts'
 
+export type {
+  AdmissionAbility,
+  AdmissionSettings,
+  AdmissionUnderContract,
+} from './contracts/admission/bench.ts'
 export type { ContractTest } from './contracts/bind.ts'
 export type { RunQueueSettings } from './contracts/run_queue.ts'
 export type { TransportUnderContract } from './contracts/transport/bench.ts'
@@ -157,26 +162,32 @@ export function runRunDispatchContract(
 
 /**
  * Registers the contract of an admission backend, as one test a case. `factory` runs once for each case; the
- * backend it makes reads the time from `clock`, which the case moves, and is closed afterwards.
+ * backend it makes reads the time from `clock`, which the case moves, and is closed afterwards. For a backend
+ * that several instances share it answers how to `open` them, and its `abilities`; cases of abilities that are
+ * not listed are left out, with one line.
  *
  * @example
  * runAdmissionBackendContract('MyAdmission', (clock) => new MyAdmission({ clock }))
+ *
+ * runAdmissionBackendContract('SharedAdmission', async (clock) => {
+ *   const server = await emptyServer()
+ *   return {
+ *     open: ({ instanceTtlMs, standsStill }) =>
+ *       new SharedAdmission(server, { clock, instanceTtlMs, beats: !standsStill }),
+ *     abilities: ['shared', 'leases'],
+ *     cleanup: () => server.close(),
+ *   }
+ * })
  */
 export function runAdmissionBackendContract(
   name: string,
   factory: AdmissionFactory,
   options: { test?: ContractTest } = {}
 ): void {
-  const cases = ADMISSION_CASES.map(({ title, run }, i) => ({
-    title,
-    run: async () => {
-      const bench = await AdmissionBench.open(factory, `conf-${i}-${randomId()}`)
-      try {
-        await run(bench)
-      } finally {
-        await bench.backend.close?.()
-      }
-    },
+  const note = notesOf(name)
+  const cases = ADMISSION_CASES.map((each) => ({
+    title: each.title,
+    run: () => runAdmissionCase(each, factory, note),
   }))
   bindCases(name, cases, options.test)
 }

@@ -1,9 +1,12 @@
 import { test } from '@japa/runner'
+import { InMemoryAdmissionBackend } from '../../src/flow/memory_admission.ts'
 import { InMemoryStateStore } from '../../src/store/memory/memory_store.ts'
 import type { StateStore } from '../../src/store/state_store.ts'
 import {
+  runAdmissionBackendContract,
   runStateStoreContract,
   StateStoreUnavailableError,
+  type AdmissionSettings,
   type ContractTest,
   type StateStoreUnderContract,
 } from '../../src/testing/conformance.ts'
@@ -190,5 +193,52 @@ test.group('runStateStoreContract', () => {
   test('case names are unique', ({ assert }) => {
     const names = STATE_STORE_CASES.map(({ name }) => name)
     assert.equal(new Set(names).size, names.length)
+  })
+})
+
+test.group('runAdmissionBackendContract', () => {
+  test('a backend alone is shown what one instance does; the rest is left out with its reason', async ({
+    assert,
+  }) => {
+    const { runner, tests } = recorder()
+    let closed = 0
+    class Backend extends InMemoryAdmissionBackend {
+      async close(): Promise<void> {
+        closed += 1
+      }
+    }
+    runAdmissionBackendContract('mine', (clock) => new Backend({ clock }), { test: runner })
+    const lines = await printed(async () => {
+      for (const { run } of tests) await run()
+    })
+    assert.deepEqual(lines, [
+      '  skipped: mine: abilities do not list shared\n',
+      '  skipped: mine: abilities do not list shared, leases\n',
+    ])
+    assert.equal(closed, tests.length)
+  })
+
+  test('instances are opened as the case wants them, closed once each, and cleaned up after', async ({
+    assert,
+  }) => {
+    const { runner, tests } = recorder()
+    const opened: AdmissionSettings[] = []
+    const ends: string[] = []
+    const factory = () => ({
+      open: (settings: AdmissionSettings) => {
+        opened.push(settings)
+        const close = async () => void ends.push('closed')
+        return Object.assign(new InMemoryAdmissionBackend(), { close })
+      },
+      abilities: ['shared', 'leases'] as const,
+      cleanup: () => void ends.push('cleaned up'),
+    })
+    runAdmissionBackendContract('mine', factory, { test: runner })
+    const closing = titled(tests, 'closing an instance releases nothing before its TTL')
+    // Instances that share nothing admit at once.
+    const error = await thrownBy(closing.run())
+    assert.match(String(error), /the slot was taken after \d+ ms/)
+    assert.deepEqual(opened, [{}, { instanceTtlMs: 1_000 }])
+    assert.deepEqual(ends, ['closed', 'closed', 'cleaned up'])
   })
 })

@@ -3,59 +3,9 @@
  * moves; every caller has a waiter id that stays the same.
  */
 import assert from 'node:assert/strict'
-import type { Clock } from '../../foundation/clock.ts'
-import type { Admission, AdmissionBackend, AdmissionRequest, QueueConfig } from '../../flow/port.ts'
+import type { AdmissionCase } from './admission/bench.ts'
+import { FLEET_CASES } from './admission/fleet.ts'
 import { eventually } from './transport_session.ts'
-
-export type AdmissionFactory = (clock: Clock) => AdmissionBackend | Promise<AdmissionBackend>
-
-export interface AdmissionCase {
-  title: string
-  run(bench: AdmissionBench): Promise<void>
-}
-
-/** A backend on a clock. Fixed windows of any length begin at its first moment. */
-export class AdmissionBench {
-  now = 1_767_225_600_000
-  readonly backend: AdmissionBackend
-  readonly queue: string
-
-  constructor(backend: AdmissionBackend, queue: string) {
-    this.backend = backend
-    this.queue = queue
-  }
-
-  static async open(factory: AdmissionFactory, queue: string): Promise<AdmissionBench> {
-    let bench: AdmissionBench | undefined
-    const backend = await factory(() => bench?.now ?? 1_767_225_600_000)
-    bench = new AdmissionBench(backend, queue)
-    return bench
-  }
-
-  register(config: Omit<QueueConfig, 'name'>): void {
-    this.backend.registerQueue({ name: this.queue, ...config })
-  }
-
-  ask(waiterId: string, more: Omit<AdmissionRequest, 'waiterId'> = {}): Promise<Admission> {
-    return this.backend.tryAdmit(this.queue, { waiterId, ...more })
-  }
-
-  async admits(waiterId: string, more?: Omit<AdmissionRequest, 'waiterId'>): Promise<void> {
-    const { admitted } = await this.ask(waiterId, more)
-    assert.equal(admitted, true, `${waiterId} is admitted`)
-  }
-
-  /** Answers when to ask again. */
-  async denies(waiterId: string, more?: Omit<AdmissionRequest, 'waiterId'>): Promise<number> {
-    const answer = await this.ask(waiterId, more)
-    assert.equal(answer.admitted, false, `${waiterId} is denied`)
-    return answer.admitted ? 0 : answer.retryAt
-  }
-
-  release(waiterId: string): Promise<void> {
-    return this.backend.release(this.queue, waiterId)
-  }
-}
 
 export const ADMISSION_CASES: readonly AdmissionCase[] = [
   {
@@ -283,4 +233,5 @@ export const ADMISSION_CASES: readonly AdmissionCase[] = [
       assert.deepEqual(heard, [bench.queue])
     },
   },
+  ...FLEET_CASES,
 ]
