@@ -7,12 +7,18 @@ import { join } from 'node:path'
 import type { Database } from '@adonisjs/lucid/database'
 import { BullMQTransport } from '../../src/transport/bullmq/bullmq_transport.ts'
 import { DbTransport } from '../../src/transport/db/db_transport.ts'
+import { databaseKeys } from '../../src/transport/db/keys.ts'
 import type { Transport } from '../../src/transport/ports.ts'
+import { QueueTransport } from '../../src/transport/queue/queue_transport.ts'
+import { altered } from '../helpers/altered.ts'
 import type { DatabaseLocation } from '../helpers/databases.ts'
+import { type Backing, openAdapter } from '../transport/queue/bench.ts'
 
 /** Plain JSON. */
 export type Broker = { location: DatabaseLocation } & (
-  { name: 'db' } | { name: 'bullmq'; url: string; prefix: string }
+  | { name: 'db' }
+  | { name: 'bullmq'; url: string; prefix: string }
+  | { name: 'queue'; backing: Backing; prefix: string; pollIntervalMs?: number }
 )
 
 /** As many as runs are in flight, so that no step waits for a slot. */
@@ -21,6 +27,13 @@ export const SLOTS = 20
 export async function openBroker(broker: Broker, db: Database): Promise<Transport> {
   const options = { concurrency: SLOTS, resultConcurrency: SLOTS }
   if (broker.name === 'db') return new DbTransport({ ...options, db })
+  if (broker.name === 'queue') {
+    const { backing, prefix, pollIntervalMs } = broker
+    const { adapter, close } = await openAdapter(backing, db)
+    const workerKeys = databaseKeys(db)
+    const made = new QueueTransport({ ...options, adapter, prefix, workerKeys, pollIntervalMs })
+    return altered<Transport>(made, { close: () => made.close().then(close) })
+  }
   return BullMQTransport.create({ ...options, connection: broker.url, prefix: broker.prefix })
 }
 

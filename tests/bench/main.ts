@@ -5,7 +5,9 @@
  *   npm run bench                  two tables, printed; with --out=FILE also written there
  *   npm run bench -- --quick       the same in a few seconds, too short to mean much
  *   npm run bench -- --store=postgres --case=local     only that, without transports: for a profiler
- *   npm run bench -- --transport=db                    only that: eventEmitter, db or bullmq
+ *   npm run bench -- --transport=db                    only that: eventEmitter, db, bullmq, queue-redis or
+ *                                                      queue-database (the adapters of @adonisjs/queue)
+ *   npm run bench -- --transport=queue-redis --poll=10      with another pollIntervalMs than its default
  */
 import { writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, release } from 'node:os'
@@ -25,6 +27,7 @@ const { values } = parseArgs({
     store: { type: 'string' },
     case: { type: 'string' },
     transport: { type: 'string' },
+    poll: { type: 'string' },
     out: { type: 'string' },
   },
 })
@@ -61,6 +64,7 @@ if (chosen !== undefined && !(CARRIERS as readonly string[]).includes(chosen)) {
   console.error(`--transport must be one of ${CARRIERS.join(', ')}, not "${chosen}"`)
   process.exit(1)
 }
+const pollIntervalMs = values.poll === undefined ? undefined : Number(values.poll)
 if (chosen === undefined) {
   for (const name of await wantedStores()) columns.push(await measure(name))
 }
@@ -68,7 +72,13 @@ const ofStores = chosen === undefined ? write(columns) : ''
 const withTransports = values.store === undefined && values.case === undefined
 const ofTransports =
   withTransports &&
-  (await measureTransports({ sizes: SIZE, repeats: REPEATS, rawTasks: RAW_ROWS, only: chosen }))
+  (await measureTransports({
+    sizes: SIZE,
+    repeats: REPEATS,
+    rawTasks: RAW_ROWS,
+    only: chosen,
+    pollIntervalMs,
+  }))
 const report = [ofStores, ofTransports].filter(Boolean).join('\n')
 process.stdout.write(report)
 if (values.out !== undefined) writeFileSync(values.out, report)
