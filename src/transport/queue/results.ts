@@ -13,7 +13,7 @@ import { JobResults } from '../job_results.ts'
 import type { Broker } from './broker.ts'
 
 const AGAIN = { backoff: 'exp', backoffMs: 100, backoffMaxMs: 5000, jitter: true } as const
-/** Some twenty seconds; who runs the step again then repeats its work. */
+/** Some ten seconds and what the tries take; who runs the step again then repeats its work. */
 const ATTEMPTS = 8
 
 export class Results extends JobResults<Broker> {

@@ -69,5 +69,46 @@ if (url !== null) {
       }
       assert.equal(await engine.outputOf('work', 4), 4)
     })
+
+    test('a worker that is cut off for longer than its claim lasts: the step runs again elsewhere')
+      .with(['still runs', 'has ended'] as const)
+      .run(async ({ assert, cleanup }, first) => {
+        const { hostname: host, port } = new URL(url!)
+        const line = await TcpProxy.to({ host, port: Number(port || 6379) })
+        cleanup(() => line.cut())
+        const bench = await QueueBench.open(cleanup, 'redis')
+        const { adapter, close } = await openAdapter({ redis: line.urlOf(url!) })
+        cleanup(close)
+        const claims = { stalledThresholdMs: 1000, stalledCheckIntervalMs: 100, closeTimeoutMs: 0 }
+        const engine = await bench.session(claims)
+        const worker = await bench.session({ ...claims, adapter })
+        const [picked, finish, again] = [deferred(), deferred(), deferred()]
+        worker.serve('work', async () => {
+          picked.resolve(undefined)
+          await finish.promise
+          return 'cut off'
+        })
+        const task = engine.task('work', null)
+        await engine.transport.dispatch(task)
+        await picked.promise
+        line.cut()
+        if (first === 'has ended') finish.resolve(undefined)
+        engine.serve('work', () => {
+          again.resolve(undefined)
+          return 'elsewhere'
+        })
+        await again.promise
+        await line.mend()
+        const lost = (error: unknown) => (error as { code?: string }).code === 'claims_lost'
+        await eventually('the report', () => worker.errors.some(lost))
+        finish.resolve(undefined)
+        await eventually('both answers', () => engine.heard(task).length === 2)
+        const outputs = engine.heard(task).map(({ output }) => output)
+        assert.sameMembers(outputs, ['cut off', 'elsewhere'])
+        assert.deepEqual(
+          engine.heard(task).map(({ attempt }) => attempt),
+          [1, 1]
+        )
+      })
   })
 }
