@@ -2,14 +2,14 @@
  * The worker of a `db` transport: takes tasks of the names it serves, runs them, and records their answers
  * under its claim.
  */
-import { backoffDelay } from '../../foundation/backoff.ts'
-import { type Cancel, sleepOn } from '../../foundation/clock.ts'
+import type { Cancel } from '../../foundation/clock.ts'
 import { DurableError, isolate, messageOf } from '../../foundation/failure.ts'
 import { randomId } from '../../foundation/ids.ts'
 import type { Row } from '../../sql/session.ts'
 import type { StepHandler } from '../../types/step.ts'
 import type { Heartbeat, StepResult, WorkflowDecision } from '../../wire/messages.ts'
 import { routingToken, tokenWithin } from '../../wire/names.ts'
+import { beforeAgain } from '../again.ts'
 import { BeatBatch } from '../beat_batch.ts'
 import type { WorkflowTurnHandler } from '../ports.ts'
 import { runStepHandler } from '../run_step_handler.ts'
@@ -27,7 +27,6 @@ import type { TableKeys } from './keys.ts'
 
 /** A turn whose handler threw comes again after half its age, at most so late, in ms. */
 const TURN_AGAIN_MS = 10_000
-const AGAIN = { backoff: 'exp', backoffMs: 100, backoffMaxMs: 5_000, jitter: true } as const
 
 export class WorkerSide {
   readonly #shared: Shared
@@ -267,7 +266,7 @@ export class WorkerSide {
       } catch (error) {
         claim.ending = false
         isolate(() => onError(error))
-        await sleepOn(timers, backoffDelay(failures + 1, AGAIN))
+        await beforeAgain(failures + 1, timers)
       }
     }
   }

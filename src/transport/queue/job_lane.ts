@@ -3,14 +3,12 @@
  * it was handled. A job whose handler throws comes again; one that was lost or given back is nobody's
  * here any more. Keeping claims alive is the broker's.
  */
-import { backoffDelay } from '../../foundation/backoff.ts'
-import { type Clock, type Timers, sleepOn, systemClock } from '../../foundation/clock.ts'
+import { type Clock, type Timers, systemClock } from '../../foundation/clock.ts'
+import { beforeAgain } from '../again.ts'
 import type { HeldJob, QueueConsumer, QueueConsumption } from '../job_broker.ts'
 import { PollLoop } from '../poll_loop.ts'
 import type { TransportErrorHandler } from '../ports.ts'
 import type { QueueAdapter, QueueJob } from './adapter.ts'
-
-const AGAIN = { backoff: 'exp', backoffMs: 100, backoffMaxMs: 5000, jitter: true } as const
 
 /** A job in the hands of this process. */
 export class Claim implements HeldJob {
@@ -205,7 +203,7 @@ export class JobLane implements QueueConsumer {
       } catch (error) {
         if (failures === 0) report(error)
         if (this.#host.closed) return
-        await sleepOn(timers, backoffDelay(failures + 1, AGAIN))
+        await beforeAgain(failures + 1, timers)
       }
     }
   }

@@ -2,17 +2,15 @@
  * The way back to the engines: results, which their handler takes or gets again, and heartbeats. Beats go
  * out once per poll interval; those of a step whose result overtook them stay here.
  */
-import { backoffDelay } from '../../foundation/backoff.ts'
-import { sleepOn } from '../../foundation/clock.ts'
 import { isolate } from '../../foundation/failure.ts'
 import { toWire } from '../../wire/codec.ts'
 import type { Heartbeat, StepResult } from '../../wire/messages.ts'
 import { JOB } from '../../wire/names.ts'
+import { beforeAgain } from '../again.ts'
 import { BeatBatch } from '../beat_batch.ts'
 import { JobResults } from '../job_results.ts'
 import type { Broker } from './broker.ts'
 
-const AGAIN = { backoff: 'exp', backoffMs: 100, backoffMaxMs: 5000, jitter: true } as const
 /** Some ten seconds and what the tries take; who runs the step again then repeats its work. */
 const ATTEMPTS = 8
 
@@ -90,7 +88,7 @@ export class Results extends JobResults<Broker> {
         return await this.send(result)
       } catch (error) {
         if (attempt === ATTEMPTS || this.broker.closed) throw error
-        await sleepOn(this.broker.timers, backoffDelay(attempt, AGAIN))
+        await beforeAgain(attempt, this.broker.timers)
       }
     }
   }

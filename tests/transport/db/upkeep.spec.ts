@@ -77,7 +77,7 @@ for (const dialect of await reachableDialects()) {
         const rows = await rowsOf(bench, T.workerKeys)
         return rows.every((row) => row.key_name !== 'an expired key')
       })
-      assert.isBelow(plane.time.now, T0 + 60_000)
+      await plane.time.advance(T0 + 50_000 - plane.time.now)
       assert.includeMembers(await recipients(), ['gone'])
       await pass([plane], 'the deletion', async () => {
         const left = await recipients()
