@@ -293,6 +293,29 @@ for (const dialect of await reachableDialects()) {
       else assert.isTrue(claim === null || !claims.has(claim))
     })
 
+    if (dialect === 'postgres') {
+      test('a task that somebody else is just taking is passed over, not waited for', async ({
+        assert,
+        cleanup,
+      }) => {
+        const { bench, engine } = await setUp(cleanup)
+        const [first, second] = ['first', 'second'].map((n) => engine.session.task('work', n))
+        await engine.transport.dispatch(first)
+        await engine.time.advance(1)
+        await engine.transport.dispatch(second)
+        const worker = processOf(bench)
+        const seen: unknown[] = []
+        await bench.database.connect().transaction(async (trx) => {
+          const lock = `SELECT step_id FROM ${T.tasks} WHERE step_id = ? FOR UPDATE`
+          await trx.rawQuery(lock, [first.stepId])
+          worker.session.serve('work', (input) => void seen.push(input))
+          await pass([worker], 'the other task', () => seen.length > 0)
+        })
+        await pass([worker], 'both', () => seen.length === 2)
+        assert.deepEqual(seen, ['second', 'first'])
+      })
+    }
+
     test('the most urgent task is taken first, and the oldest among equals', async ({
       assert,
       cleanup,
