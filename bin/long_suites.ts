@@ -5,6 +5,7 @@
 
 /** Path, or beginning of paths, to seconds: about, and only to give each process as much to do. */
 const LONG_SUITES: Record<string, number> = {
+  'tests/conformance/admission_teeth/': 25,
   'tests/conformance/lucid_mysql.spec.ts': 50,
   'tests/demo/': 120,
   'tests/e2e/': 60,
