@@ -61,6 +61,7 @@ const DEFAULTS: Tuning & { closeTimeoutMs: number } = {
   closeTimeoutMs: 5_000,
 }
 
+const MAX_INSTANCE_ID_BYTES = 200
 const MAY_BE_ZERO = new Set(['maxStalledCount', 'tenantSubscribersCacheMs', 'closeTimeoutMs'])
 const WHOLE = new Set(['batchSize', 'resultConcurrency', 'maxStalledCount'])
 
@@ -86,10 +87,18 @@ export function readTuning(options: DbTransportConfig): {
     // Bigint columns take no fractions.
     read[name] = name === 'idleBackoffMax' ? value : Math.ceil(value)
   }
-  const { instanceId } = options
-  if (instanceId !== undefined && (instanceId === '' || Buffer.byteLength(instanceId) > 200)) {
-    throw new InvalidArgumentError('transports.db: instanceId', 'must have 1 to 200 bytes')
-  }
+  checkNames(options)
   const { closeTimeoutMs, ...tuning } = read
   return { tuning, closeTimeoutMs }
+}
+
+function checkNames({ namespace, partition, instanceId }: DbTransportConfig): void {
+  for (const [name, value] of Object.entries({ namespace, partition, instanceId })) {
+    if (value === undefined || typeof value === 'string') continue
+    throw new InvalidArgumentError(`transports.db: ${name}`, 'must be a text')
+  }
+  if (instanceId === '' || Buffer.byteLength(instanceId ?? '') > MAX_INSTANCE_ID_BYTES) {
+    const size = `must have 1 to ${MAX_INSTANCE_ID_BYTES} bytes`
+    throw new InvalidArgumentError('transports.db: instanceId', size)
+  }
 }
