@@ -56,6 +56,40 @@ if (redisUrl) {
       })
     })
 
+    for (const [concurrency, atOnce] of [
+      [3, 3],
+      [{ mode: 'adaptive', min: 3, max: 8 }, 1],
+    ] as const) {
+      test(`messages between processes: ${atOnce} at once with concurrency ${JSON.stringify(concurrency)}`, async ({
+        assert,
+        cleanup,
+      }) => {
+        const bench = new BullBench(cleanup)
+        const transport = await bench.transport({ concurrency })
+        let running = 0
+        let most = 0
+        let done = 0
+        const waiting: (() => void)[] = []
+        transport.onStepEvent(async () => {
+          most = Math.max(most, ++running)
+          await new Promise<void>((resolve) => waiting.push(resolve))
+          running--
+          done++
+        })
+        for (let seq = 0; seq < 6; seq++) {
+          const event = { runId: 'r', seq, name: 'x', phase: 'running', startedAt: 1 } as const
+          await transport.dispatchStepEvent(event)
+        }
+        await eventually('a full house', () => running === atOnce)
+        await quietly()
+        await eventually('the end', () => {
+          for (const resolve of waiting.splice(0)) resolve()
+          return done === 6
+        })
+        assert.equal(most, atOnce)
+      })
+    }
+
     test('resultConcurrency bounds the results in hand', async ({ assert, cleanup }) => {
       const bench = new BullBench(cleanup)
       const transport = await bench.transport({ resultConcurrency: 2, concurrency: 8 })

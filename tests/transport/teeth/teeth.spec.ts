@@ -8,19 +8,12 @@ import { RUN_QUEUE_CASES, type RunQueueSettings } from '../../../src/testing/con
 import { transportCases } from '../../../src/testing/contracts/transport.ts'
 import { runTransportCase } from '../../../src/testing/contracts/transport/bench.ts'
 import type { RunQueue, Transport } from '../../../src/transport/ports.ts'
+import { caseOf, testTeeth, verdictOfCase } from '../../helpers/teeth.ts'
 import { DEFECTS } from './broken_transports.ts'
 import { type Defect, open } from './defect.ts'
 import { inMemory, sound } from './memory_queues.ts'
 
 runTransportContract('transport contract | queues in memory', sound)
-
-const TRIALS = DEFECTS.flatMap((defect) =>
-  defect.noticedBy.map((title) => ({
-    title,
-    defect,
-    name: `${title}: not by one that ${defect.what}`,
-  }))
-)
 
 /** Those of the run queue that need leases; tests/testing/run_queue_contract.spec.ts has the others. */
 const RUN_QUEUE_TRIALS = [
@@ -35,55 +28,24 @@ const RUN_QUEUE_TRIALS = [
 const opener = (defect: Defect) =>
   inMemory(open(defect, { served: new Set(), sent: new Set(), undead: new Map() }))
 
-/** What the case says of a transport with the defect; undefined when it finds nothing wrong. */
-async function verdictOf(title: string, defect: Defect): Promise<Error | undefined> {
-  const found = transportCases.find((each) => each.title === title)
-  if (!found) throw new Error(`no case has the title "${title}"`)
-  const made = opener(defect)
-  const abilities = [...made.abilities!, 'fence', 'priority'] as const
-  const skipped: string[] = []
-  try {
-    await runTransportCase(found, { ...made, abilities }, (line) => void skipped.push(line))
-  } catch (error) {
-    return error as Error
-  }
-  if (skipped.length > 0) throw new Error(skipped.join(', '))
-  return undefined
-}
-
 /** Nothing here holds the process: there is no connection, and no timer of a transport does. */
 function keepAlive(): () => void {
   const holding = setInterval(() => {}, 60_000)
   return () => clearInterval(holding)
 }
 
-test.group('transport contract | teeth', (group) => {
-  /** Many of these only wait until the patience of a case is over: they wait together. */
-  let verdicts: Map<string, Promise<Error | undefined>>
-  group.setup(() => {
-    verdicts = new Map(TRIALS.map(({ name, title, defect }) => [name, verdictOf(title, defect)]))
-    for (const verdict of verdicts.values()) verdict.catch(() => {})
-    return async () => void (await Promise.allSettled(verdicts.values()))
-  })
-  group.setup(keepAlive)
-  group.tap((each) => each.timeout(60_000))
-
-  for (const { name } of TRIALS) {
-    test(`is not kept: ${name}`, async ({ assert }) => {
-      const verdict = await verdicts.get(name)
-      assert.isDefined(verdict, 'the case finds nothing wrong')
-      // The case said so, and the test itself is not broken.
-      assert.notInstanceOf(verdict, TypeError, verdict?.stack)
-    })
-  }
-
-  test('there is a broken transport for every case', ({ assert }) => {
-    const noticed = new Set(DEFECTS.flatMap(({ noticedBy }) => noticedBy))
-    assert.deepEqual(
-      transportCases.map(({ title }) => title).filter((title) => !noticed.has(title)),
-      []
+testTeeth({
+  contract: 'transport contract',
+  defects: DEFECTS,
+  cases: transportCases.map(({ title }) => title),
+  verdictOf: (title, defect) => {
+    const made = opener(defect)
+    const abilities = [...made.abilities!, 'fence', 'priority'] as const
+    return verdictOfCase((note) =>
+      runTransportCase(caseOf(transportCases, title), { ...made, abilities }, note)
     )
-  })
+  },
+  setup: keepAlive,
 })
 
 async function runQueueVerdictOf(title: string, what: string): Promise<Error | undefined> {
