@@ -16,8 +16,10 @@ testTeeth({
   contract: 'admission contract',
   defects: [...CAPS, ...LINES, ...NEWS, ...TOGETHER, ...LEASES],
   cases: ADMISSION_CASES.map(({ title }) => title),
-  verdictOf: (title, defect) =>
-    verdictOfCase((note) =>
-      runAdmissionCase(caseOf(ADMISSION_CASES, title), (clock) => inMemory(clock, defect), note)
-    ),
+  verdictOf: async (title, defect) => {
+    const found = caseOf(ADMISSION_CASES, title)
+    return verdictOfCase((note) =>
+      runAdmissionCase(found, (clock) => inMemory(clock, defect), note)
+    )
+  },
 })

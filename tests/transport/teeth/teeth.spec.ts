@@ -38,12 +38,11 @@ testTeeth({
   contract: 'transport contract',
   defects: DEFECTS,
   cases: transportCases.map(({ title }) => title),
-  verdictOf: (title, defect) => {
+  verdictOf: async (title, defect) => {
+    const found = caseOf(transportCases, title)
     const made = opener(defect)
     const abilities = [...made.abilities!, 'fence', 'priority'] as const
-    return verdictOfCase((note) =>
-      runTransportCase(caseOf(transportCases, title), { ...made, abilities }, note)
-    )
+    return verdictOfCase((note) => runTransportCase(found, { ...made, abilities }, note))
   },
   setup: keepAlive,
 })
